@@ -544,7 +544,7 @@ def _aligned(votes: _Votes, shape: Shape) -> list[_Slot]:
 
 
 def _matches(slots: Sequence[_Slot], items: Sequence[Any], shape: Shape) -> dict[int, _Slot]:
-    """For each item, by its index, the slot that it belongs to, if there is one."""
+    """Return the slot that each item, by its index, belongs to, if there is one."""
     found: dict[int, _Slot] = {}
     taken: set[int] = set()
     equal: dict[object, list[int]] = {}

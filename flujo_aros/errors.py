@@ -74,11 +74,11 @@ class Hint(str):
         return made
 
     def after(self, words: str) -> Hint:
-        """This suggestion after another sentence."""
+        """Return this suggestion after another sentence."""
         return Hint(f"{words}{self}", self.suggestion)
 
     def of(self, written: str) -> Hint:
-        """This suggestion for the given wrong name."""
+        """Return this suggestion for the given wrong name."""
         return Hint(self, replace(self.suggestion, written=written) if self.suggestion else None)
 
 

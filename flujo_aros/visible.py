@@ -50,7 +50,7 @@ def visible_line(text: str) -> str:
 
 
 def visible_json(document: str) -> str:
-    r"""`visible` for a JSON document: such characters are escaped in its strings, so its value does not change.
+    r"""Like `visible`, for a JSON document: such characters are escaped in its strings, so its value does not change.
 
     >>> visible_json('{"a": "\u202e\x7f"}')
     '{"a": "\\u202e\\u007f"}'

@@ -650,7 +650,7 @@ def _add_ignored(schema: dict[str, Any], block: type[Block]) -> None:
 
 
 def _name_or_step(schema: dict[str, Any], kind: str) -> None:
-    """`step` is a synonym for `name`, and each kind accepts only its own value of `kind`."""
+    """Allow `step` as a synonym for `name`, and only a kind's own value of `kind`."""
     schema["properties"]["kind"] = {"const": kind}
     schema["properties"]["step"] = {"type": "string", "deprecated": True, "description": "Alias for name."}
     schema["required"] = [key for key in schema["required"] if key != "name"]

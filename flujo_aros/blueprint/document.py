@@ -163,7 +163,7 @@ class Node:
         return Node(self.place, self.end, [self.like(each) for each in plain] if is_list(plain) else plain)
 
     def walk(self) -> Iterator[Node]:
-        """This value and everything in it, in no particular order."""
+        """Yield this value and everything in it, in no particular order."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -182,7 +182,9 @@ class Node:
         return found
 
     def with_names(self, names: Mapping[tuple[int, int], Suggestion]) -> Node:
-        """This value with the names at these positions, keys or parts of strings, replaced by their corrections."""
+        """Return this value with the names at these positions, keys or parts of strings, replaced
+        by their corrections.
+        """
         made: dict[int, Node] = {}
 
         def changed(node: Node) -> Node:
@@ -427,7 +429,7 @@ class _Reading:
         return (here, "a key must be a string, not a list or a mapping")
 
     def merge(self, source: Node, members: dict[str, Node], keys: dict[str, Place]) -> None:
-        """`<<: *defaults`: the members of other mappings that this one does not define itself."""
+        """Merge `<<: *defaults`: the members of other mappings that this one does not define itself."""
         for each in source.elements if isinstance(source.value, list) else [source]:
             if not isinstance(each.value, dict):
                 self.note(each.place, "`<<` takes a mapping or a list of mappings")

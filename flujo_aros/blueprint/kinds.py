@@ -545,7 +545,7 @@ def _if_agent(making: Making, block: blocks.StepBlock) -> dict[str, Any]:
 def _context_step(
     making: Making, block: blocks.StepBlock, what: str, params: dict[str, Any], common: dict[str, Any]
 ) -> PipelineStep:
-    """flujo's built-ins that write a value to the context or read one: a step that passes it on."""
+    """Build the step for flujo's built-ins that write a value to the context or read one: it passes the value on."""
     written = {**(block.input if isinstance(block.input, dict) else {}), **params}
     path = written.get("path")
     if not isinstance(path, str) or (what == "get" and not _PATH.fullmatch(path)):
@@ -674,7 +674,7 @@ def _prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
 
 
 def _filled_in(loading: Loading, node: Node, kind: str, plain: dict[str, Any]) -> None:
-    """A valid name, and a default message, for lenient loading."""
+    """Fill in a valid name, and a default message, for lenient loading."""
     name = plain.get("name")
     if isinstance(name, str) and not STEP_NAME.fullmatch(name):
         plain["name"] = " ".join(_NO_NAME.sub(" ", name).split()) or "step"

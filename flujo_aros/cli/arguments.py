@@ -68,7 +68,7 @@ def per_minute(options: Limits) -> dict[str, PerMinute]:
 
 @contextmanager
 def open_cache(wanted: bool) -> Generator[ReplyCache | None]:
-    """The cache that `--cache` enables, or None without it."""
+    """Open the cache that `--cache` enables; None without it."""
     if not wanted:
         yield None
         return
@@ -98,7 +98,7 @@ def recorded(run: str) -> Story:
 
 
 def given_input(source: str, option: str = "--input") -> str:
-    """`given_text` without a byte order mark, for input that a person wrote."""
+    """Like `given_text`, but without a byte order mark, for input that a person wrote."""
     return given_text(source, option).removeprefix("\ufeff")
 
 
@@ -188,7 +188,7 @@ def ladder_in(name: str, option: str) -> Any:
 
 
 def _yaml(text: str, source: str) -> Any:
-    """YAML, or JSON, as plain values. Raises `BlueprintError`."""
+    """Parse YAML, or JSON, into plain values. Raises `BlueprintError`."""
     from flujo_aros.blueprint.document import parse_document  # here: `aros --help` reads no YAML
 
     return parse_document(text, source).plain()
@@ -203,7 +203,7 @@ def _decoded(data: bytes, source: str) -> str:
 
 
 def given_pairs(pairs: list[str], option: str = "--set") -> dict[str, Any]:
-    """`k=v` pairs as a dict; a value that is valid JSON is parsed, anything else is a string.
+    """Return `k=v` pairs as a dict; a value that is valid JSON is parsed, anything else is a string.
 
     >>> given_pairs(["lang=de", "limit=3"])
     {'lang': 'de', 'limit': 3}

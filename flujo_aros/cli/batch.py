@@ -378,7 +378,7 @@ class _Result:
 
 @asynccontextmanager
 async def runner_of(*pipelines: Pipeline) -> AsyncGenerator[Runner]:
-    """A runner of the first pipeline with the journal, and one engine for the local models of all of them."""
+    """Create a runner of the first pipeline with the journal, and one engine for the local models of all of them."""
     async with AsyncExitStack() as held:
         kept = held.enter_context(journal())
         models = None

@@ -79,7 +79,7 @@ def figure(column: str, value: int) -> Text:
 
 
 def print_ids(console: Console, ids: Mapping[str, Sequence[str]]) -> None:
-    """The cases that were read wrongly, then those rejected although they could be read."""
+    """Print the cases that were read wrongly, then those rejected although they could be read."""
     for verdict in (WRONG, REFUSED):
         if names := ids.get(verdict):
             more = f" and {len(names) - _LISTED} more (--json lists them)" if len(names) > _LISTED else ""

@@ -229,7 +229,7 @@ def _model_row(share: Share) -> dict[str, Text]:
 
 
 def _print_wrong(found: Evaluation, console: Console) -> None:
-    """The rows that are not right, wrong ones first, since a refusal does no harm."""
+    """Print the rows that are not right, wrong ones first, since a refusal does no harm."""
     bad = [each for verdict in _NOT_RIGHT for each in found.results if each.verdict == verdict]
     if bad:
         console.print()
@@ -251,7 +251,7 @@ def _print_rest(rows: int, console: Console, indent: str = "") -> None:
 
 
 def _print_differences(found: Sequence[Evaluation], names: Sequence[str], console: Console) -> None:
-    """The rows whose result differs between each other blueprint and the first."""
+    """Print the rows whose result differs between each other blueprint and the first."""
     before = {json.dumps(each.id): each for each in found[0].results}
     for name, other in zip(names[1:], found[1:], strict=True):
         console.print()

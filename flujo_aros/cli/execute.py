@@ -58,7 +58,7 @@ PAUSED: Final = Path(".aros") / "paused"
 
 @contextmanager
 def journal() -> Generator[Listeners]:
-    """The observers besides the terminal: the journal, and OpenTelemetry if the environment configures it.
+    """Open the observers besides the terminal: the journal, and OpenTelemetry if the environment configures it.
 
     The run that creates a journal prints a notice, since a journal contains prompts and replies.
     """
@@ -250,7 +250,7 @@ _QUIET: Final = ("success", "skipped")
 
 @contextmanager
 def progress(console: Console, clock: Clock = time.monotonic) -> Generator[events.Observer]:
-    """An observer that shows the steps of a run on this console while the block runs."""
+    """Provide an observer that shows the steps of a run on this console while the block runs."""
     if not console.is_terminal or console.is_dumb_terminal:
         yield PlainProgress(console)
         return

@@ -95,7 +95,7 @@ def _print_diff(report: Report) -> int:
 
 
 def _print_fixes(report: Report, verb: str) -> None:
-    """The changes, fix by fix, since a patch alone does not explain them."""
+    """Print the changes, fix by fix, since a patch alone does not explain them."""
     for line in list_fixes(report, verb):
         say(Text(line))
 

@@ -390,6 +390,6 @@ def _edit(document: TextDocument, start: int, end: int, text: str) -> types.Text
 
 
 def _range(document: TextDocument, start: Place, end: Place) -> types.Range:
-    """From one place up to another, in the units of the editor."""
+    """Return the range from one place up to another, in the units of the editor."""
     ends = (types.Position(each.line - 1, each.column - 1) for each in (start, end))
     return document.position_codec.range_to_client_units(document.lines, types.Range(*ends))

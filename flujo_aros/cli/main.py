@@ -63,7 +63,7 @@ class _Commands(TyperGroup):
     """The group of all commands: each is imported when it is called, or when its own help is asked for."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """`--debug` also works after the command, because people append it to the line that they have just run."""
+        """Accept `--debug` after the command, too, because people append it to the line that they have just run."""
         typed = args[: args.index("--")] if "--" in args else args
         if "--debug" in typed:
             args = ["--debug", *(word for word in typed if word != "--debug"), *args[len(typed) :]]
@@ -204,7 +204,7 @@ def exit_code_of(error: ArosError) -> int:
 
 
 def _one_sentence(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """The handler of unexpected errors; Python exits with code 1 after it."""
+    """Handle an unexpected error; Python then exits with code 1."""
     if tracebacks_wanted():
         show_traceback(error)
         return

@@ -450,7 +450,7 @@ def _shown(said: dict[str, Any]) -> str:
 
 
 def _calibration(notes: list[tuple[str, str, JournalNote]]) -> list[dict[str, Any]]:
-    """For each model and trust: the number of fields that it read, and for how many of them its value was agreed on."""
+    """Return, for each model and trust, the number of fields that it read, and for how many its value was agreed on."""
     counts: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     for _, _, note in notes:
         for reader in note.data.get("readers", []):

@@ -124,7 +124,7 @@ def worded(word: str | None) -> Text:
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
-    """A JSON document on stdout, unwrapped and uncoloured, so that it can be piped anywhere.
+    """Print a JSON document on stdout, unwrapped and uncoloured, so that it can be piped anywhere.
 
     Its strings are unchanged; on a terminal, control characters are escaped, which is equivalent JSON.
     """

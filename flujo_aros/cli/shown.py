@@ -64,7 +64,7 @@ _wanted: ContextVar[bool] = ContextVar("flujo_aros_cli_debug", default=False)
 
 
 def want_tracebacks(value: bool) -> None:
-    """The callback of the option."""
+    """Turn tracebacks on or off: the callback of the option."""
     _wanted.set(value)
 
 

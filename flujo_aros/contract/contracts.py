@@ -132,7 +132,7 @@ EventT = TypeVar("EventT", bound=BaseModel)
 
 
 def written_model(fields: tuple[str, ...], base: type[EventT]) -> type[EventT]:
-    """`base` with these further fields, which may be absent."""
+    """Return `base` with these further fields, which may be absent."""
     further: dict[str, Any] = {name: (Any, None) for name in fields if name not in base.model_fields}
     return create_model(base.__name__, __base__=base, **further) if further else base
 
@@ -298,7 +298,7 @@ class TaggedContract(JsonContract[T_co]):
         return {"tag": self.tag, "strict": self.strict}
 
     def options(self) -> JsonSchema:
-        """Includes `max_retries`."""
+        """Return the options, `max_retries` included."""
         return super().options() | ({"max_retries": self.max_retries} if self.max_retries else {})
 
     def instruction(self) -> str:

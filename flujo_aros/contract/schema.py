@@ -39,7 +39,9 @@ _BACKTRACKS: Final = 100_000
 
 
 def engines() -> tuple[Engine, ...]:
-    """Engines to compile a schema with, the best first: look-around requires the second one, which backtracks."""
+    """Return engines to compile a schema with, the best first: look-around requires the second one,
+    which backtracks.
+    """
     return jsonschema_rs.RegexOptions(), jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
 
 
@@ -590,7 +592,7 @@ def _fill_hints(shape: Shape, written: object) -> None:
 
 
 def _merge(into: Shape, other: Shape) -> None:
-    """The combination of two shapes (`allOf`, `$ref` with siblings)."""
+    """Combine two shapes (`allOf`, `$ref` with siblings)."""
     into.types = into.types & other.types or other.types or into.types  # none means any
     into.properties = {**other.properties, **into.properties}
     into.required |= other.required
@@ -683,7 +685,8 @@ def not_a_time(form: str, found: str, value: str | None = None) -> str:
 
 
 def misreadable(keys: Iterable[str]) -> re.Pattern[str]:
-    """Finds whether such a string may follow one of these keys (with their quotes) in JSON.
+    """Return an expression that finds out whether such a string may follow one of these keys (with their quotes) in
+    JSON.
 
     This check must cost valid JSON next to nothing: it recognizes ISO forms by the positions of their separators.
     """

@@ -587,7 +587,7 @@ def _place_in(value: object, detail: ErrorDetails) -> tuple[str | int, ...]:
 
 
 def _words(detail: ErrorDetails) -> str:
-    """Pydantic's message with the value that was found, for a person or a model."""
+    """Return pydantic's message with the value that was found, for a person or a model."""
     kind, found, words = detail["type"], detail["input"], detail["msg"]
     if kind == "missing":
         last = detail["loc"][-1]

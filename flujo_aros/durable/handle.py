@@ -43,7 +43,7 @@ class Keeper(Protocol):
         ...
 
     def cancel(self, row: RunRow) -> None:
-        """Request that the run ends."""
+        """Ask for the run to end."""
         ...
 
     def answer(self, row: RunRow, value: Any) -> None:

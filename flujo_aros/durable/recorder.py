@@ -154,7 +154,7 @@ class RunRecording:
         self._alarm = None
 
     async def _keep(self, write: Callable[[Table], None]) -> None:
-        """Implements `Keep`."""
+        """Implement `Keep`."""
         async with self._turn:
             await self._starting(self._starts, write)
 
@@ -337,7 +337,7 @@ class _Calls:
     keeps_tools = True
 
     async def call(self, call: PendingCall) -> Record:
-        """Implements `CallRecorder`."""
+        """Implement `CallRecorder`."""
         kind = f"{call.kind} after pause {self.pauses}" if self.pauses else call.kind
         return await self.recording.call(self.step, replace(call, kind=kind))
 

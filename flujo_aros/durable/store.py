@@ -277,7 +277,7 @@ class Store:
 
     @contextmanager
     def connection(self) -> Generator[sa.Connection]:
-        """A transaction. Raises `DatabaseError` for any error of the database."""
+        """Open a transaction. Raises `DatabaseError` for any error of the database."""
         try:
             with self.engine.begin() as connection:
                 yield connection
@@ -286,7 +286,7 @@ class Store:
 
     @contextmanager
     def snapshot(self) -> Generator[sa.Connection]:
-        """A transaction that only reads: every query in it sees the rows as they were at the first."""
+        """Open a transaction that only reads: every query in it sees the rows as they were at the first."""
         with self.connection() as connection:
             connection.exec_driver_sql(
                 "BEGIN" if self.is_sqlite else "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"

@@ -356,7 +356,7 @@ class Temporal:
         return TemporalHandle(self, run_id)
 
     async def make(self, run_id: str, key: str, make: Callable[[], Awaitable[Record]]) -> Record:
-        """Inside a workflow: make a call as one activity of this process."""
+        """Make a call as one activity of this process, from inside a workflow."""
         place = run_id, key
         while True:
             self._makes[place] = make, contextvars.copy_context()
@@ -521,7 +521,7 @@ class TemporalHandle:
         return result_of(row, steps, None if runner is None else runner.pipeline)
 
     def stream(self, offset: int = 0) -> AsyncGenerator[tuple[int, StreamEvent]]:  # noqa: ARG002 - as in `Handle`
-        """Raises `UsageError`: Temporal's history is not a stream of events."""
+        """Raise `UsageError`: Temporal's history is not a stream of events."""
         raise UsageError("a run on Temporal cannot be followed event by event; poll its status, or use Durable")
 
     async def cancel(self) -> None:

@@ -467,7 +467,7 @@ class _Run:
         return self.reason
 
     async def _count_kept(self) -> None:
-        """In a durable run that resumes from its log, count the usage of the turns before the crash."""
+        """Count the usage of the turns before the crash, in a durable run that resumes from its log."""
         calls = host.recorder()
         if calls is None:
             return
@@ -750,7 +750,7 @@ def _with_ellipsis(text: str) -> str:
 
 @contextmanager
 def _recorded_by_turn(turn: int) -> Generator[None]:
-    """In a durable run, record calls by turn: a run that resumes from its log makes no calls for the turns before."""
+    """Record calls by turn in a durable run: a run that resumes from its log makes no calls for the turns before."""
     calls = host.recorder()
     if calls is None:
         yield

@@ -76,7 +76,7 @@ class StoredLog:
 
     @contextmanager
     def _connected(self, doing: str) -> Generator[Connection]:
-        """A transaction. `IntegrityError` passes through to the writer, which handles it."""
+        """Open a transaction. `IntegrityError` passes through to the writer, which handles it."""
         try:
             with self._engine.begin() as connection:
                 yield connection

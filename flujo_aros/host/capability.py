@@ -149,7 +149,7 @@ class Aros(AbstractCapability[Any]):
         )
 
     def get_ordering(self) -> CapabilityOrdering:
-        """Inside `Instrumentation`, so that its work appears under the spans of the run."""
+        """Place `Aros` inside `Instrumentation`, so that its work appears under the spans of the run."""
         return CapabilityOrdering(wrapped_by=[Instrumentation])
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:

@@ -628,7 +628,7 @@ def prompt_cut(exchange: Exchange) -> str:
 
 
 def better_mode(exchange: Exchange) -> str | None:
-    """`native` if the model's profile supports it and another output mode is configured."""
+    """Return `native` if the model's profile supports it and another output mode is configured."""
     request = exchange.request
     if request is None:
         return None

@@ -67,7 +67,7 @@ class Viewer(Protocol):
     """Shows a reply while it streams."""
 
     def begin(self) -> None:
-        """Another reply begins."""
+        """Receive the start of another reply."""
         ...
 
     async def take(self, event: ModelResponseStreamEvent, /) -> None:
@@ -374,7 +374,7 @@ class Run:
 
     @contextmanager
     def observed(self, *hidden: object) -> Generator[None]:
-        """Everything inside belongs to this run. Nothing is emitted without an observer.
+        """Attribute everything inside to this run. Nothing is emitted without an observer.
 
         `hidden` are objects that may contain secrets in fields named as such, for example dependencies and model
         settings.
@@ -471,7 +471,7 @@ class AgentOutputError(OutputError, UnexpectedModelBehavior):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles all attributes, where the host's error would keep only its message."""
+        """Pickle all attributes, where the host's error would keep only its message."""
         return type(self), (self.message,), self.__dict__
 
     @classmethod

@@ -133,11 +133,11 @@ class Evaluation(ast.NodeVisitor):
             return None
 
     def visit_Constant(self, node: ast.Constant) -> Any:
-        """A literal."""
+        """Evaluate a literal."""
         return node.value
 
     def visit_Name(self, node: ast.Name) -> Any:
-        """A name."""
+        """Look up a name."""
         name = node.id
         if name in self.names:
             return self.names[name]
@@ -147,11 +147,11 @@ class Evaluation(ast.NodeVisitor):
         raise _Missing(node, f"there is no {name!r} here{where}")
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
-        """`a.b`."""
+        """Evaluate `a.b`."""
         return self._member(node, self.value(node.value), node.attr)
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
-        """`a['b']`, `a[0]` and `a[1:]`."""
+        """Evaluate `a['b']`, `a[0]` and `a[1:]`."""
         obj = self.value(node.value)
         if isinstance(node.slice, ast.Slice):
             parts = (node.slice.lower, node.slice.upper, node.slice.step)
@@ -170,7 +170,7 @@ class Evaluation(ast.NodeVisitor):
         raise _Missing(node, missing_member(obj, key))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        """`and` and `or`; a missing value is null before an `or`."""
+        """Evaluate `and` and `or`; a missing value is null before an `or`."""
         either = isinstance(node.op, ast.Or)
         found: Any = None
         for operand in node.values:
@@ -180,7 +180,7 @@ class Evaluation(ast.NodeVisitor):
         return found
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        """`not` and signs."""
+        """Evaluate `not` and signs."""
         value = self.value(node.operand)
         if isinstance(node.op, ast.Not):
             return not value
@@ -188,11 +188,11 @@ class Evaluation(ast.NodeVisitor):
         return -number if isinstance(node.op, ast.USub) else number
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        """`a if b else c`."""
+        """Evaluate `a if b else c`."""
         return self.value(node.body if self.value(node.test) else node.orelse)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
-        """Comparisons, including chained ones."""
+        """Evaluate comparisons, including chained ones."""
         asks_for_null = any(isinstance(each, ast.Constant) and each.value is None for each in node.comparators)
         before = _plain(self._maybe(node.left) if asks_for_null else self.value(node.left))
         for kind, operand in zip(node.ops, node.comparators, strict=True):
@@ -212,7 +212,7 @@ class Evaluation(ast.NodeVisitor):
         return True
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
-        """Arithmetic on numbers."""
+        """Evaluate arithmetic on numbers."""
         sign, compute = ARITHMETIC[type(node.op)]
         left = self._number(node, self.value(node.left), sign)
         right = self._number(node, self.value(node.right), sign)
@@ -228,18 +228,18 @@ class Evaluation(ast.NodeVisitor):
         return value
 
     def visit_List(self, node: ast.List | ast.Tuple | ast.Set) -> Any:
-        """A list."""
+        """Evaluate a list."""
         return [self.value(each) for each in node.elts]
 
     visit_Tuple = visit_Set = visit_List  # noqa: N815 - the names of ast
 
     def visit_Dict(self, node: ast.Dict) -> Any:
-        """An object."""
+        """Evaluate an object."""
         pairs = zip(node.keys, node.values, strict=True)
         return {self.value(key): self.value(value) for key, value in pairs if key is not None}
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Iterator[Any]:
-        """`f(x) for x in xs if …`."""
+        """Evaluate `f(x) for x in xs if …`."""
         loop = node.generators[0]
         name = cast("ast.Name", loop.target).id
         source: Any = self.value(loop.iter)
@@ -258,7 +258,7 @@ class Evaluation(ast.NodeVisitor):
                 self.names = outer
 
     def visit_Call(self, node: ast.Call) -> Any:
-        """A function or a method."""
+        """Call a function or a method."""
         if isinstance(node.func, ast.Attribute):
             return self._method(node, node.func)
         arguments = [self.value(each) for each in node.args]
@@ -532,13 +532,13 @@ class _Outputs(ast.NodeTransformer):
     """`steps.a`, `steps.a.result` and `steps.a.value` all mean `steps.a.output`."""
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """A key after a dot."""
+        """Replace a key after a dot."""
         if _is_step(node.value) and node.attr in OUTPUT_NAMES:
             return ast.copy_location(ast.Attribute(node.value, "output", ast.Load()), node)
         return self._output(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        """A key in brackets."""
+        """Replace a key in brackets."""
         return self._output(node)
 
     def _output(self, node: ast.Attribute | ast.Subscript) -> ast.AST:

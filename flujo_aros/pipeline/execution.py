@@ -360,7 +360,7 @@ class Execution:
 
     @contextmanager
     def _slot(self, name: str, kind: str, on_degraded: OnDegraded | None = None) -> Generator[Slot]:
-        """The slot of a step that runs inside the block, with the events of its start and end."""
+        """Open the slot of a step that runs inside the block, and emit the events of its start and end."""
         with step_span(self.ledger.run_id, name, kind) as finish:
             slot = self.ledger.open(name, kind, on_degraded)
             try:

@@ -158,7 +158,7 @@ def worst_trust(bodies: Iterable[BodyResult]) -> Trust:
 
 
 def reduced(how: str, values: Mapping[str, Any]) -> Any:
-    """Combines the values of all branches into one. Raises `UsageError` for values that cannot be combined this way.
+    """Combine the values of all branches into one. Raises `UsageError` for values that cannot be combined this way.
 
     >>> reduced("concat", {"a": [1], "b": [2, 3]}), reduced("majority_vote", {"a": "x", "b": "y", "c": "y"})
     ([1, 2, 3], 'y')

@@ -380,7 +380,7 @@ def emit_run_finished(finish: Finish, ended: RunResult) -> None:
 
 
 def step_span(run_id: str, name: str, kind: str) -> AbstractContextManager[Finish]:
-    """Events inside the block belong to this step; without observers none are emitted."""
+    """Attribute events inside the block to this step; without observers none are emitted."""
     return span(StepStarted(run_id=run_id, name=name, kind=kind)) if is_heard() else UNHEARD
 
 

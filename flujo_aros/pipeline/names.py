@@ -158,6 +158,6 @@ def no_such_data(name: str) -> str | None:
 
 
 def place_in(source: str, offset: int) -> tuple[int, int]:
-    """Line and column, from 1, of a character."""
+    """Return the line and column, from 1, of a character."""
     before = source[:offset]
     return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1

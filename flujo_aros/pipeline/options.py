@@ -85,7 +85,7 @@ class Option:
 
 
 def anything(value: Any) -> bool:  # noqa: ARG001 - as all that ask about a value
-    """For options that are validated when they are compiled."""
+    """Accept any value, for options that are validated when they are compiled."""
     return True
 
 

@@ -213,7 +213,7 @@ def _contracts(pipeline: Pipeline, prefix: str = "") -> list[tuple[str, Contract
 
 
 def _described(value: Any) -> Any:
-    """Any part of a pipeline as plain JSON, without anything that differs between processes."""
+    """Return any part of a pipeline as plain JSON, without anything that differs between processes."""
     for kinds, describe in _DESCRIBED:
         if isinstance(value, kinds):
             return describe(value)

@@ -175,7 +175,7 @@ class InProcess:
         priority: int | None,  # noqa: ARG002
         partition: str | None,  # noqa: ARG002
     ) -> Handle:
-        """Raises `UsageError`, because a run in the background has to be stored somewhere."""
+        """Raise `UsageError`, because a run in the background has to be stored somewhere."""
         raise UsageError(
             "submit needs an engine that stores runs: Runner(pipeline, engine=Durable('sqlite:///runs.sqlite')); "
             "without one, use `await runner.run(...)`"
@@ -381,7 +381,7 @@ class Runner(Generic[T_co]):
         deps: Any = None,
         buffer: int = 16,
     ) -> AsyncGenerator[StreamEvent]:
-        """`resume` as a stream of events, like `stream`. Steps that had already settled emit no events."""
+        """Like `resume`, but as a stream of events, as in `stream`. Steps that had already settled emit no events."""
         channel = EventChannel(buffer)
         task = replace(self._resumed(paused, answer, context_type, deps), channel=channel)
         async with aclosing(channel.events(lambda: self.execute(task))) as events:

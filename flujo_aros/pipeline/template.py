@@ -102,7 +102,7 @@ def missing_member(obj: Any, name: Any) -> str:
 
 
 def unparsed(obj: object) -> str:
-    """What to add to the error about a string if it is JSON."""
+    """Return what to add to the error about a string if it is JSON."""
     if isinstance(obj, str) and obj.lstrip()[:1] in ("{", "["):
         return " that contains JSON, and strings are not parsed: to pass JSON as the input of a run, use --inputs"
     return ""
@@ -350,7 +350,7 @@ def key_of(node: nodes.Node) -> str | int | None:
 
 
 def _name_outputs(tree: nodes.Template) -> None:
-    """`steps.a`, `steps.a.result` and `steps.a.value` all mean `steps.a.output`."""
+    """Make `steps.a`, `steps.a.result` and `steps.a.value` mean `steps.a.output`."""
     reached: list[_Reaching] = [*tree.find_all(nodes.Getattr), *tree.find_all(nodes.Getitem)]
     outer = {id(node.node): node for node in reached}
     for step in reached:
@@ -480,7 +480,7 @@ class InputTemplate(Source):
         return pieces, context.vars
 
     def _absent(self, names: Mapping[str, Any]) -> dict[str, Any]:
-        """Placeholders for optional variables that are missing here; using one raises an error."""
+        """Return placeholders for optional variables that are missing here; using one raises an error."""
         return {
             name: ENVIRONMENT.undefined(f"there is no {name!r} here; it exists only {VARIABLES[name]}")
             for name in self._parsed.variables
@@ -610,7 +610,7 @@ _THEIRS: Final = (
 
 
 def _plainer(message: str) -> str:
-    """Jinja's error message, with the delimiters used in the template.
+    """Return Jinja's error message, with the delimiters used in the template.
 
     >>> _plainer("unexpected end of template, expected 'end of print statement'.")
     "unexpected end of template, expected '}}'"

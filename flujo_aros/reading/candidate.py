@@ -438,7 +438,9 @@ def _holds_mixed_list(value: Any) -> bool:
 
 
 def _split_text(parsed: Parsed, text: str) -> Issue | None:
-    """Unquoted text that may have been split in two: at a comma on a line of a list, or by a comment."""
+    """Return the issue for unquoted text that may have been split in two: at a comma on a line of a list, or by a
+    comment.
+    """
     bare = [edit for edit in parsed.edits if edit.code == "unquoted-value"]
     if not bare:
         return None

@@ -271,7 +271,7 @@ class Parser:
     # --- objects ------------------------------------------------------------------------------------------------------
 
     def _members(self) -> None:
-        """The members of the innermost object, until it closes or another container opens.
+        """Read the members of the innermost object, until it closes or another container opens.
 
         The hot loop: one match for each common member; everything else takes the slow path.
         """
@@ -445,7 +445,7 @@ class Parser:
     # --- arrays -------------------------------------------------------------------------------------------------------
 
     def _elements(self) -> None:
-        """The elements of the innermost array, until it closes or another container opens."""
+        """Read the elements of the innermost array, until it closes or another container opens."""
         text, frame = self.text, self.stack[-1]
         nodes, plain = frame.items, frame.plain
         fresh, self.expects_item = not nodes or self.expects_item, False
@@ -638,7 +638,7 @@ class Parser:
         return True
 
     def _call(self, call: re.Match[str]) -> Node:
-        """`ObjectId("…")`, `NumberLong(5)`: a call with one argument is read as the argument."""
+        """Read `ObjectId("…")` or `NumberLong(5)`, a call with one argument, as the argument."""
         start = self.pos
         if _COMPUTES.match(call[0]):
             raise self._expected("a value", at=start)

@@ -509,7 +509,7 @@ class JsonPreview:
             self._misfit((level.path, step), Issue("", "bounds", wrong))
 
     def _note(self, level: Level, step: str | int, *, final: bool, inside: Any = NOTHING) -> None:
-        """Whether the value shown at a place is final, with everything `inside` it."""
+        """Note whether the value shown at a place is final, with everything `inside` it."""
         if not final or not level.sure or step in self.rules.rewritten:
             level.kept = False
         elif level.shape is not None and self.rules.finals:

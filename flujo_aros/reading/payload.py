@@ -426,7 +426,7 @@ def _earlier(text: str, pairs: list[Pair]) -> tuple[Repair, ...]:
 
 
 def _other_forms(text: str, pair: Pair, tag: str) -> Iterator[Repair]:
-    """Tags that are written in a form other than the requested one."""
+    """Yield the repairs for tags that are written in a form other than the requested one."""
     for (begin, end), wanted in (((pair[:2]), f"<{tag}>"), (pair[2:], f"</{tag}>")):
         if text[begin:end] != wanted:
             yield Repair("tag-form", Risk.LOSSLESS, "$", (begin, end), text[begin:end][:80], wanted)
@@ -739,7 +739,7 @@ def _with_echoes(outcome: Accepted[WrittenEvent], text: str, heard: str) -> Acce
 
 
 def _echo_of(example: str) -> re.Pattern[str]:
-    """Matches the form or the example of the instruction as a separate object."""
+    """Return an expression that matches the form or the example of the instruction as a separate object."""
     slot = rf"(?:\.\.\.|…|{re.escape(json.dumps(example, ensure_ascii=False)[1:-1])})"
     return re.compile(
         rf'\{{\s*"kind"\s*:\s*"[^"{{}}]{{0,200}}"\s*,\s*"text"\s*:\s*"{slot}"[^{{}}]{{0,2000}}(?:\{{[^{{}}]{{0,200}}\}}[^{{}}]{{0,200}})?\}}'
@@ -980,7 +980,7 @@ class _Cleaning:
         return float(found.value)
 
     def _clean_numbers(self) -> None:
-        """Null in place of a non-finite number, which JSON cannot express."""
+        """Put null in place of each non-finite number, which JSON cannot express."""
         optional = {name: value for name, value in self.event.items() if name not in ("text", "winner", "scores")}
         for place, value in reversed([*parts(optional)]):
             if isinstance(value, float) and not isfinite(value):

@@ -487,7 +487,7 @@ def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], 
 def _against(
     sentence: str, name: tuple[int, int], shape: Shape, accepted: Callable[[], list[Any]], *, asserts: bool
 ) -> str | None:
-    """What a sentence says against the value of the field named at `name`: another value, or a doubt."""
+    """Return what a sentence says against the value of the field named at `name`: another value, or a doubt."""
     start, end = name
     before, behind = sentence[max(0, start - _NEAR_WORDS) : start], sentence[end : end + _NEAR_WORDS]
     if asserts and phrases.ASSUMES.search(sentence):

@@ -364,7 +364,7 @@ class Opening(NamedTuple):
 
 
 def key_without_opener(text: str) -> Opening | None:
-    """Members without an opening brace, at the start of the text, of its first fence, or after reasoning."""
+    """Find members without an opening brace, at the start of the text, of its first fence, or after reasoning."""
     start = len(text) - len(text.lstrip())
     if KEY_FIRST.now.match(text, start) is not None:
         return Opening(start, LINES, first=True)

@@ -1144,7 +1144,7 @@ class Search(Generic[T]):
         return not held and (self.text[chosen.start] == "{" or candidate.start > chosen.start)
 
     def _in_lines(self, group: Sequence[Candidate[T]]) -> bool:
-        """JSON Lines, or values separated by commas, for a contract that accepts any JSON."""
+        """Recognize JSON Lines, or values separated by commas, for a contract that accepts any JSON."""
         between = (self.text[one.end : two.start] for one, two in pairwise(group))
         return self.shape.anything and all("\n" in part or "," in part for part in between)
 
@@ -1155,7 +1155,7 @@ class Search(Generic[T]):
         return not any(walls.fullmatch(self.text, *gap) or TAGS.fullmatch(self.text, *gap) for gap in gaps)
 
     def _collect(self, group: list[Candidate[T]]) -> Reading[T] | None:
-        """Several consecutive values, if the contract is a list of them."""
+        """Collect several consecutive values, if the contract is a list of them."""
         if len(group) < 2 or self._all_apart(group) or not (self.shape.only_lists or self._in_lines(group)):
             return None
         if self.shape.only_lists and self.text[group[0].start] == "[":

@@ -76,7 +76,7 @@ def _changes(draft: Any, value: Any, issues: Sequence[Issue], schema: JsonSchema
 
 
 def _shorter(draft: Any, value: Any, wrong: Sequence[Place]) -> Iterator[Issue]:
-    """Lists that had no error and now have a different length."""
+    """Yield an issue for each list that had no error and now has a different length."""
     for place, items in parts(draft):
         now = value_at(value, place, _NOWHERE)
         other_length = is_list(items) and is_list(now) and len(now) != len(items)

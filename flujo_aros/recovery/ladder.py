@@ -59,7 +59,7 @@ class Ladder(Configured):
     @field_validator("stages", mode="before")
     @classmethod
     def _by_name(cls, value: object) -> object:
-        """Stages given by name only, also by their alternative names."""
+        """Resolve stages given by name only, also by their alternative names."""
         if isinstance(value, AnyStage):
             name = type(value).__name__
             raise ValueError(f"must be a sequence of stages; for a single one, write ({name}(),)")
@@ -335,7 +335,7 @@ class Climb(Generic[T]):
         self._unread = True
 
     def _settle(self, outcome: Outcome[T]) -> None:
-        """The outcome of the latest reply, as far as it is known."""
+        """Complete the latest attempt with the outcome of its reply, as far as it is known."""
         if not self._unread:
             return
         self._unread = False

@@ -84,7 +84,7 @@ class Retry(Rung):
     """Have the provider enforce the schema, if it supports that."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skipped for a cut reply, which would be cut again, and for an error or filter that no wording changes."""
+        """Skip it for a cut reply, which would be cut again, and for an error or filter that no wording changes."""
         if past.current.reason is Reason.PROVIDER and not has_issue(past.current, FORM_FAILED):
             return "the provider's error does not depend on the output format"
         if past.current.reason is Reason.REFUSED and has_issue(past.current, "content_filter"):
@@ -155,7 +155,7 @@ class Constrain(Rung):
     stage: Literal["constrain"] = "constrain"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skipped without a schema or provider support, or if the schema was already enforced."""
+        """Skip it without a schema or provider support, or if the schema was already enforced."""
         if past.current.reason is Reason.PROVIDER and not has_issue(past.current, FORM_FAILED):
             return "the provider's error does not depend on the output format"
         if not task.contract.json_schema:
@@ -225,7 +225,7 @@ class Resume(Rung):
     """The larger token budget; overrides `factor`."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skipped without text to continue, without a budget that could grow, or for a runaway reply."""
+        """Skip it without text to continue, without a budget that could grow, or for a runaway reply."""
         if ran_away(past.first.text):
             return "the reply was a runaway, which a larger budget would only prolong"
         if has_issue(past.first, LEFT_OPEN):
@@ -340,7 +340,7 @@ class Simplify(Rung):
     stage: Literal["simplify"] = "simplify"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
-        """Skipped for a schema that is not an object, is open, or contains lists of objects."""
+        """Skip it for a schema that is not an object, is open, or contains lists of objects."""
         return None if _flat(task.contract) else "the schema cannot be flattened to an object of strings"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
@@ -439,7 +439,7 @@ class Extract(Rung):
     """The maximum length of the prompt."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skipped without a schema, or if the text was written with that schema enforced."""
+        """Skip it without a schema, or if the text was written with that schema enforced."""
         if not task.contract.json_schema:
             return "there is no schema that says what to extract"
         if past.was_enforced and self.model is None:
@@ -497,7 +497,7 @@ class LlmRepair(Rung):
     """The model to ask; by default that of the run."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skipped without text or a schema to repair towards, or if the prompt would be too long."""
+        """Skip it without text or a schema to repair towards, or if the prompt would be too long."""
         failing = past.current
         if not failing.text.strip():
             return "nothing was written that could be repaired"
@@ -581,7 +581,7 @@ class Patch(Rung):
     """The model to ask; by default that of the run."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skipped without a draft, or if the issues are not about places in it."""
+        """Skip it without a draft, or if the issues are not about places in it."""
         failing = past.current
         if failing.draft is None:
             return "there is no answer of which only some fields are wrong"
@@ -697,7 +697,7 @@ class Degrade(Rung):
     stage: Literal["degrade"] = "degrade"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
-        """Skipped if there is no text to return."""
+        """Skip it if there is no text to return."""
         return None if past.current.text.strip() else "there is no text to return"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
@@ -718,7 +718,7 @@ class Salvage(Rung):
     stage: Literal["salvage"] = "salvage"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
-        """Skipped unless the contract is JSON: only its schema says what an item is."""
+        """Skip it unless the contract is JSON: only its schema says what an item is."""
         return None if task.contract.mode == "json" else "only JSON lists have items to keep"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
@@ -835,7 +835,7 @@ class Synthesize(Rung):
     stage: Literal["synthesize"] = "synthesize"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skipped except for a block or an event, before truncated prose, and for an event that a filter ended."""
+        """Skip it except for a block or an event, before truncated prose, and for an event that a filter ended."""
         if isinstance(task.contract, BlockContract):
             cut = past.current.reason is Reason.TRUNCATED or has_issue(past.current, "content_filter")
             return "a block before truncated prose would hide the truncation" if cut else None

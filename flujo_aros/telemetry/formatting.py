@@ -114,7 +114,7 @@ def share_words(share: float) -> str:
 
 
 def token_words(usage: Usage) -> str:
-    """Input and output tokens; `≥` if the provider did not report every call, `-` if it reported none.
+    """Return input and output tokens; `≥` if the provider did not report every call, `-` if it reported none.
 
     >>> token_words(Usage(2, 90, 10, unmeasured_requests=1)), token_words(Usage(1, unmeasured_requests=1))
     ('≥90 + 10', '-')
@@ -142,6 +142,6 @@ def step_place(name: str) -> str:
 
 
 def counted(number: int, thing: str) -> str:
-    """`1 repair`, `2 repairs`, `2 replies`."""
+    """Return a number with its noun: `1 repair`, `2 repairs`, `2 replies`."""
     several = f"{thing[:-1]}ies" if thing[-1] == "y" and thing[-2] not in "aeiou" else f"{thing}s"
     return f"{number} {thing if number == 1 else several}"

@@ -449,8 +449,8 @@ class Journal:
         model: str | None = None,
         trend: int = 0,
     ) -> Health:
-        """Statistics of a period by step, model, repair and stage, with recommendations. `trend` divides the period
-        into that many equal intervals.
+        """Return statistics of a period by step, model, repair and stage, with recommendations. `trend` divides the
+        period into that many equal intervals.
         """
         span = Span(since, until or datetime.now(UTC), step, model, trend)
         with self._reading() as connection:
@@ -494,7 +494,7 @@ class Journal:
 
     @contextmanager
     def _reading(self, *, change: bool = False) -> Generator[sa.Connection]:
-        """A connection, after every event so far is written. Raises `UsageError` for errors of the database."""
+        """Open a connection, after every event so far is written. Raises `UsageError` for errors of the database."""
         self.flush()
         engine = self.engine
         try:
@@ -619,7 +619,7 @@ def _batches(values: list[T], size: int) -> Iterable[list[T]]:
 
 
 def _counted() -> sa.Select[Any]:
-    """Runs with the number of their steps and repairs."""
+    """Select runs with the number of their steps and repairs."""
     steps = sa.select(sa.func.count(STEPS.c.name.distinct())).where(STEPS.c.run_id == RUNS.c.run_id).scalar_subquery()
     repairs = sa.select(sa.func.count()).where(REPAIRS.c.run_id == RUNS.c.run_id).scalar_subquery()
     return sa.select(RUNS, steps.label("steps"), repairs.label("repairs"))

@@ -244,7 +244,9 @@ class Spans:
         return self._spans.get(event.scope.id, trace.INVALID_SPAN)
 
     def _around(self, event: events.Event, beyond: int | None = None) -> Span:
-        """Our innermost span around an event, else the current one; with `beyond`, the span around that scope."""
+        """Return our innermost span around an event, else the current one; with `beyond`, the span
+        around that scope.
+        """
         for scope in reversed(event.scope.path):
             span = self._spans.get(scope)
             if span is not None and scope != beyond:

@@ -78,7 +78,7 @@ class Edit:
         return after if changed and len(after) <= _IN_PLACE else ""
 
     def masked(self, mask: Callable[[str], str]) -> Edit:
-        """This repair with every string masked, since paths contain keys, and keys may be secrets."""
+        """Return this repair with every string masked, since paths contain keys, and keys may be secrets."""
         path, before, after = map(mask, (self.repair.path, self.repair.before, self.repair.after))
         return Edit(self.number, replace(self.repair, path=path, before=before, after=after))
 
@@ -165,7 +165,7 @@ class ShownReply:
         )
 
     def masked(self, mask: Callable[[str], str]) -> ShownReply:
-        """This reply with every string masked; a mask keeps the length of the hidden text."""
+        """Return this reply with every string masked; a mask keeps the length of the hidden text."""
         edits = (edit.masked(mask) for edit in self.edits)
         issues = (replace(issue, path=mask(issue.path), message=mask(issue.message)) for issue in self.issues)
         candidates = tuple(map(mask, self.candidates))

@@ -99,7 +99,7 @@ def exporting(environment: Mapping[str, str], *, content: bool) -> AbstractConte
 
 @contextmanager
 def _reporting_losses(endpoints: Sequence[str]) -> Generator[None]:
-    """While the block runs, one line of our own, with the address, replaces the lines of the exporters."""
+    """Replace the lines of the exporters by one line of our own, with the address, while the block runs."""
     theirs = logging.getLogger("opentelemetry.exporter")
     reporting = _Losses(" and ".join(dict.fromkeys(endpoints)))
     was = theirs.level, theirs.propagate
@@ -147,8 +147,8 @@ class Listeners:
 
 @contextmanager
 def listening(settings: Settings) -> Generator[Listeners]:
-    """The observers for the settings and the `OTEL_*` variables while the block runs. Raises `UsageError` if one is not
-    available.
+    """Open the observers for the settings and the `OTEL_*` variables while the block runs. Raises `UsageError` if one
+    is not available.
     """
     with ExitStack() as held:
         exporting = from_environment(content=settings.telemetry.content)

@@ -266,7 +266,7 @@ class FaultyModel(Model):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,  # noqa: ARG002 - the signature of the host
     ) -> AsyncGenerator[StreamedResponse]:
-        """The reply in chunks, as far as it arrives."""
+        """Stream the reply in chunks, as far as it arrives."""
         _, parameters = self.prepare_request(model_settings, model_request_parameters)
         exchange, rng = self._next(messages, parameters, streamed=True)
         await _begin(exchange)

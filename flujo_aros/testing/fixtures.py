@@ -23,7 +23,7 @@ def pytest_exception_interact(node: pytest.Item | pytest.Collector, call: pytest
 
 @pytest.fixture
 def script_model(request: pytest.FixtureRequest) -> Iterator[ScriptModel]:
-    """Creates scripted models; the test fails if it leaves one of their replies unused, or makes a call without one."""
+    """Create scripted models; the test fails if it leaves one of their replies unused, or makes a call without one."""
     made: list[ScriptedModel] = []
 
     def make(*replies: object, **options: object) -> ScriptedModel:
@@ -43,7 +43,7 @@ def script_model(request: pytest.FixtureRequest) -> Iterator[ScriptModel]:
 
 @pytest.fixture
 def aros_events() -> Iterator[list[Event]]:
-    """Every event of the test, in order: calls, readings, repairs and settlements."""
+    """Collect every event of the test, in order: calls, readings, repairs and settlements."""
     heard: list[Event] = []
     with observing(heard.append):
         yield heard

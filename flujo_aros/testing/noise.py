@@ -126,7 +126,7 @@ def _lines(value: Json) -> list[str]:
 
 
 def _of_object(write: Callable[[dict[str, Json], random.Random], str | None], *, least: int = 0) -> Write:
-    """Noise for objects with at least this many members."""
+    """Return noise for objects with at least this many members."""
     return lambda value, rng: write(value, rng) if is_dict(value) and len(value) >= least else None
 
 
@@ -154,7 +154,7 @@ def _called(value: Json) -> dict[str, Json]:
 
 
 def _replaced(old: str, new: str, where: str) -> Write:
-    """Noise for JSON that matches this pattern: one string replaces another."""
+    """Return noise for JSON that matches this pattern: one string replaces another."""
 
     def write(value: Json, rng: random.Random) -> str | None:
         written = _plain(value, rng)
@@ -203,7 +203,7 @@ def _requoted(opening: str, closing: str, clash: str) -> Write:
 
 
 def _with_keys(pattern: str, rewrite: Callable[[str], str]) -> Write:
-    """Noise in the keys that match a pattern: each is rewritten without its quotes."""
+    """Return noise in the keys that match a pattern: each is rewritten without its quotes."""
 
     def write(value: Json, rng: random.Random) -> str | None:
         tokens = _tokens(value, rng)
@@ -247,7 +247,7 @@ def _key_value_lines(members: dict[str, Json], _: random.Random) -> str | None:
 
 
 def _mapped(change: Callable[[Json], Json]) -> Write:
-    """Noise that changes the scalars of a value."""
+    """Return noise that changes the scalars of a value."""
 
     def walk(value: Json) -> Json:
         if is_dict(value):

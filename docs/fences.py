@@ -26,7 +26,7 @@ class Fences(griffe.Extension):
 
 
 def _plain(shown: Any) -> Any:
-    """The expression with the type alone in place of each `Annotated[type, …]`."""
+    """Return the expression with the type alone in place of each `Annotated[type, …]`."""
     if isinstance(shown, list):
         return [_plain(each) for each in shown]
     if not isinstance(shown, griffe.Expr):

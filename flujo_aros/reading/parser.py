@@ -623,7 +623,7 @@ class Parser:
         return is_listed and grammar.SET.matches(self.text, self.pos, growing=self.growing)
 
     def _tuple(self, shape: Shape, closer: str) -> bool:
-        """A tuple, or the set of Python, as a list."""
+        """Read a tuple, or a Python set, as a list."""
         end = self.text.find(closer, self.pos, self.pos + 2_000)
         if end < 0:
             self._need(self.pos + 2_000)

@@ -215,7 +215,7 @@ def make_folder_of(file: Path) -> None:
 
 
 def close_to_others(path: Path) -> bool:
-    """Remove the permissions of everyone but the owner; False if the caller does not own the file or folder.
+    """Remove the permissions of everyone but the owner; return False if the caller does not own the file or folder.
 
     Always True on systems without such permissions.
     """
@@ -231,7 +231,7 @@ def close_to_others(path: Path) -> bool:
 
 
 def make_private(file: Path) -> bool:
-    """Create an empty file that only its owner can read, unless it exists; True if it is new."""
+    """Create an empty file that only its owner can read, unless it exists; return True if it is new."""
     try:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY))
     except FileExistsError:

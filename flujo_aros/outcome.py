@@ -442,7 +442,7 @@ _REASON_WORDS = {
     Reason.ECHOED_SCHEMA: "the reply repeats the schema instead of answering",
     Reason.REFUSED: "the reply declines to answer",
     Reason.TOO_LARGE: "the reply is larger or deeper than the limits allow",
-    Reason.PROVIDER: "the provider gave no answer",
+    Reason.PROVIDER: "the provider returned no answer",
 }
 
 

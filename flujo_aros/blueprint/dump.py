@@ -73,7 +73,7 @@ def written_options(step: PipelineStep) -> Plain:
 
 
 def _document(pipeline: Pipeline) -> Plain:
-    """Return a pipeline with its own agents and imports, as in the file or where another imports it."""
+    """Return the mapping of a pipeline with its agents and imports, for a file or for an inline import."""
     writing = _Writing()
     steps = [writing.step(step) for step in pipeline.steps]
     parts: Plain = {

@@ -2,8 +2,8 @@
 
 References are replaced only in the settings of a blueprint: model names, model settings, limits and file names. A
 prompt, a template, a schema or a parameter may contain `${…}` with a different meaning, so it is left unchanged there,
-and a blueprint cannot copy the environment into a prompt. Models are those written in the blueprint, those of a
-profile, or those that the caller names.
+and a blueprint cannot copy the environment into a prompt. The models come from the blueprint itself, from a profile, or
+from the caller.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Environment:
         return replace(node, value={key: read(key, each) for key, each in node.members.items()})
 
     def _filled(self, node: Node, key: str) -> Node:
-        """Return the value under a key of an agent, a step, or a part of one."""
+        """Return the value under a key of an agent, a step, or a part of one, with its references replaced."""
         if isinstance(node.value, list):
             return replace(node, value=[self._filled(each, key) for each in node.elements])
         if not isinstance(node.value, dict):
@@ -316,7 +316,7 @@ class Chosen:
         return replace(node, value={**node.members, "model": replace(written, value=chosen)})
 
     def _inside(self, node: Node, profile: Mapping[str, str]) -> Node:
-        """Return a step, or a part of one, with the models of the agents inside it."""
+        """Return a step, or a part of one, with the chosen models in the agents inside it."""
         if isinstance(node.value, list):
             return replace(node, value=[self._inside(each, profile) for each in node.elements])
         if not isinstance(node.value, dict):

@@ -535,7 +535,7 @@ def _if_agent(making: Making, block: blocks.StepBlock) -> dict[str, Any]:
     if making.loading.lenient:
         return {}
     given = {**_asked(making, block), **(options_of(making, blocks.KINDS["step"], block) or {})}
-    if given["contract"] is None:  # an agent with an output type of its own ignores it
+    if given["contract"] is None:  # an agent with its own output type ignores it
         given["contract"] = given["processing"].schema
         given["processing"] = replace(given["processing"], schema=None)
     defaults = {each.name: each.default for each in fields(Step)}

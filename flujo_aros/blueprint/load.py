@@ -77,7 +77,9 @@ def parse_blueprint(
     models: ModelChoice = None,
     profile: str | None = None,
 ) -> Pipeline:
-    """Load a blueprint from a string. `folder` is the folder of prompts and other blueprints; None: there is none."""
+    """Load a blueprint from a string. `folder` is the folder of prompts and other blueprints, or
+    None if there is none.
+    """
     return inspect_blueprint(
         text, source=source, folder=folder, allow=allow, lenient=lenient, models=models, profile=profile
     ).loaded(source)
@@ -244,8 +246,8 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
 
 
 def _outline(node: Node, key: str) -> Any:
-    """Return a part of a blueprint as plain JSON; of agents, imports and steps, which are checked one by one, only the
-    kind of each.
+    """Return a part of a blueprint as plain JSON. Agents, imports and steps are reduced to their kind, because they are
+    checked one by one.
     """
     if key not in ("agents", "imports", "steps"):
         return node.plain()

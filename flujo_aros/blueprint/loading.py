@@ -164,7 +164,7 @@ def meant(detail: ErrorDetails) -> int | float | bool | None:
 
 
 def put(data: Any, path: tuple[str | int, ...], value: object) -> bool:
-    """Set the value at this path of plain data; False if the path does not exist."""
+    """Set the value at this path of plain data; return False if the path does not exist."""
     holder = _holder(data, path)
     if holder is None:
         return False
@@ -173,7 +173,7 @@ def put(data: Any, path: tuple[str | int, ...], value: object) -> bool:
 
 
 def drop(data: Any, path: tuple[str | int, ...]) -> bool:
-    """Remove the value at this path of plain data; False if the path does not exist."""
+    """Remove the value at this path of plain data; return False if the path does not exist."""
     holder = _holder(data, path)
     if holder is None:
         return False

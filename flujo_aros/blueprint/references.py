@@ -35,7 +35,7 @@ _DOTTED: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[.:](?P
 
 @dataclass(frozen=True)
 class Imported:
-    """A function by name, as a check or a mapper, imported on first use."""
+    """A function given by name, such as a check or a mapper, imported on first use."""
 
     reference: str
 

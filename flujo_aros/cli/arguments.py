@@ -176,8 +176,8 @@ def file_text(name: str, option: str, hint: str = "") -> str:
 
 
 def ladder_in(name: str, option: str) -> Any:
-    """Return the YAML or JSON document in a file as plain values; for a ladder its members, also if only stages are
-    listed.
+    """Return the YAML or JSON document in a file as plain values; for a ladder, its members, even if the file only
+    lists stages.
 
     Raises `UsageError` for a file that cannot be read, `BlueprintError` for one that is neither.
     """

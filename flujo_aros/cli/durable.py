@@ -75,7 +75,9 @@ def resume_hint(run_id: str, db: str) -> str:
 
 
 def question_of(result: RunResult, db: str, allowed: str = "") -> str:
-    """Return the question of a paused run and how to answer it; empty if it has ended. `allowed`: see `keep_paused`."""
+    """Return the question of a paused run and how to answer it; empty if it has ended. `allowed` is as in
+    `keep_paused`.
+    """
     if result.paused is None:
         return ""
     return question_with(result.paused, f"{resume_hint(result.run_id, db)}{allowed}")

@@ -163,7 +163,7 @@ def _detail(step: Plan) -> str:
         answer = "any text" if contract is None else f"{{{', '.join(names)}}}" if names else "a value"
         if contract is not None and contract["type"] is not None:
             answer = contract["type"].rpartition(":")[2]
-        return f"{step['agent'].get('model', 'an agent of your own')} → {answer}"
+        return f"{step['agent'].get('model', 'your own agent')} → {answer}"
     if "function" in step:
         return f"calls {step['function'].rpartition(':')[2]}"
     return "" if step["kind"] == "step" else str(step["kind"])

@@ -420,7 +420,7 @@ def _member_words(manifest: dict[str, Any]) -> str:
 
 def _agent_words(agent: dict[str, Any]) -> str:
     if "model" not in agent:
-        return f"an {agent['object']} of your own"
+        return f"your own {agent['object']}"
     settings = [f"{name} {value}" for name, value in agent["model_settings"].items()]
     return ", ".join([agent["model"], f"output mode {agent['output_mode']}", *settings])
 

@@ -521,8 +521,8 @@ class Output:
         keys.
 
         `fields` are further keys to request; a missing one is reported as a repair, so the event is not CLEAN.
-        `required` names fields that the model is asked for once more if they are missing (True: all but `winner` and
-        `scores`, which are always optional). A wrong or missing kind becomes `fallback` (by default the first kind),
+        `required` names fields that the model is asked for once more if they are missing; True means all but `winner`
+        and `scores`, which are always optional. A wrong or missing kind becomes `fallback` (by default the first kind),
         which is reported. A reply without JSON becomes the text of such an event, with `_raw_fallback: true` and trust
         SYNTHESIZED. `checks` validate the event, such as `winner_in(cast)`; if one fails, the model is asked once more.
         `example` is the text of the example in `instruction()`; a reply that echoes it is rejected. Raises
@@ -610,7 +610,7 @@ def _named(name: object, what: str) -> str:
     if not trimmed:
         raise ContractError(f"the {what} must not be blank")
     if _NO_NAME.search(trimmed):
-        raise ContractError(f"{what} must be one name, without spaces, < and >, not {name!r}")
+        raise ContractError(f"{what} must be a single name without spaces, < or >, not {name!r}")
     return trimmed
 
 

@@ -263,7 +263,7 @@ class Shape:
 
     @cached_property
     def flags(self) -> dict[str, Shape]:
-        """The fields among `named` that may be true or false, but no string."""
+        """The fields among `named` that may be true or false, but not a string."""
         return {n: part for n, part in self.named.items() if part.allows("boolean") and not part.allows("string")}
 
     def member(self, key: str) -> Shape:

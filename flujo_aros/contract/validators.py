@@ -631,7 +631,7 @@ class SchemaValues:
         return clip(json.dumps(self.json_schema))
 
     def strict_json(self, text: str) -> Verdict[Any] | None:
-        """Validate a JSON text by the schema; None: it is not JSON."""
+        """Validate a JSON text by the schema; return None if it is not JSON."""
         value = parse_json(text)
         return None if value is NOT_JSON else self.strict(value) or _REFUSED
 

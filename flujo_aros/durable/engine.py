@@ -352,7 +352,7 @@ class Durable:
         return had and not self.locks.is_alive(row.executor or "")
 
     def _take_up(self, row: RunRow) -> bool:
-        """Continue an interrupted run here; False if another process was first."""
+        """Continue an interrupted run here; return False if another process was first."""
         died = row.status != "parked"
         if died and row.takeovers >= _MOST_TAKEOVERS:
             self.store.mark(row, "failed", _poisoned(row))
@@ -741,7 +741,7 @@ class Durable:
     def _take_over(self, looks: int) -> None:
         """Continue runs whose process is gone, and those whose workflow the engine has given up for another reason.
 
-        That happens if the database cannot be reached for a while, or the engine cannot decode a row of its own. Two
+        That happens if the database cannot be reached for a while, or the engine cannot decode one of its rows. Two
         consecutive checks must agree, because a run that is just starting briefly looks the same.
         """
         others = [each for each in self.store.executors() if each != self.executor]

@@ -379,16 +379,16 @@ class Store:
             return self.row(connection, run_id)
 
     def change(self, connection: sa.Connection, run: RunRow, **values: Any) -> bool:
-        """Change the row of a run; False if another process has changed it in the meantime."""
+        """Change the row of a run; return False if another process has changed it in the meantime."""
         same = [RUNS.c[name] == getattr(run, name) for name in ("run_id", "segment", "epoch", "status")]
         return connection.execute(RUNS.update().where(*same).values(values)).rowcount == 1
 
     def take_segment(self, connection: sa.Connection, run: RunRow, **values: Any) -> bool:
-        """Continue the run in a new workflow; False if another process was first."""
+        """Continue the run in a new workflow; return False if another process was first."""
         return self.change(connection, run, segment=run.segment + 1, **values)
 
     def mark(self, run: RunRow, status: str, note: str) -> bool:
-        """Mark a run as parked, cancelled or failed without executing it; False if it has changed in the meantime."""
+        """Mark a run as parked, cancelled or failed without executing it; return False if it has changed since."""
         ended = None if status in OPEN else time.time()
         with self.connection() as connection:
             return self.change(connection, run, status=status, note=note, ended=ended, epoch=run.epoch + 1)
@@ -575,7 +575,7 @@ _LAZY_COMMIT: Final = sa.text("SET LOCAL synchronous_commit TO off")
 
 
 def _run_of(columns: Iterable[Any]) -> RunRow:
-    """Return the run of a row. Where columns cannot be decoded they are empty, and the run is `DAMAGED`."""
+    """Return the run of a row. Columns that cannot be decoded are empty, and the run is `DAMAGED`."""
     row: dict[str, Any] = dict(zip(RUNS.c.keys(), columns, strict=True))
     refused = {name: error for name, error in row.items() if isinstance(error, RejectedRow)}
     if not refused:

@@ -109,7 +109,7 @@ class EventLog:
         return ()
 
     def _written(self, made: tuple[LogEvent, ...]) -> bool:
-        """Write the events; False if another writer has taken their ids."""
+        """Write the events; return False if another writer has taken their ids."""
         if self._stored is not None:
             return self._stored.write([each.to_dict() for each in made])
         if made[0].id != len(self._kept) + 1:

@@ -739,8 +739,8 @@ class _Run:
 
 
 def _with_ellipsis(text: str) -> str:
-    """Return the text. If its maximum length cut it in the middle of a sentence, it ends after its last whole word,
-    with an ellipsis.
+    """Return the text. If its maximum length cut it in the middle of a sentence, replace the last, broken word by an
+    ellipsis.
     """
     if len(text) < _MOST_SAID or text.rstrip()[-1:] in ".!?…\"'”’»)*":
         return text

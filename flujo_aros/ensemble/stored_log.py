@@ -55,7 +55,7 @@ class StoredLog:
             after = page[-1]["id"]
 
     def write(self, made: Sequence[dict[str, Any]]) -> bool:
-        """Write all of these events; False if another writer has taken their ids."""
+        """Write all of these events; return False if another writer has taken their ids."""
         rows = [{**each, "payload": _json(each["payload"]), "meta": _json(each["meta"])} for each in made]
         try:
             with self._connected("written") as connection:

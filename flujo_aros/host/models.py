@@ -133,8 +133,8 @@ _of_loop: Final[dict[asyncio.AbstractEventLoop, Once]] = {}
 
 
 def once(make: Callable[..., MadeT], *parts: object) -> MadeT:
-    """Return the result of `make` for exactly these objects, made once per event loop, because its connections work in
-    no other loop.
+    """Return the result of `make` for exactly these objects. It is made once per event loop, because its connections
+    work in no other loop.
 
     Creating a provider's model takes as long as twenty runs of an agent, and the model has a pool of connections.
     """

@@ -396,7 +396,7 @@ class PartsWatched:
         return event.index if (self.runaway and repeats) or doomed else None
 
     def _contract(self, part: ModelResponsePart) -> Contract[Any] | None:
-        """Return the contract of the answer that a part holds, or None if it holds none or nothing is known of it."""
+        """Return the contract of the answer in a part, or None if there is none or its contract is unknown."""
         asked: ToolDefinition | OutputObjectDefinition | None = None
         if isinstance(part, TextPart):
             if self.wanted is not None:

@@ -240,7 +240,7 @@ def lint_text(
 ) -> Linted:
     """Lint one blueprint. Never raises for an invalid blueprint.
 
-    `folder` is the folder of its imports and prompt files; None: there is none.
+    `folder` is the folder of its imports and prompt files, or None if there is none.
 
     >>> lint_text("steps: []").findings[0].code
     'V-B1'

@@ -259,7 +259,7 @@ def index_of(step: Located) -> int | None:
 
 @dataclass(frozen=True)
 class Subject:
-    """The input of a rule. `folder` is the folder of imports and prompt files; None: there is none."""
+    """The input of a rule. `folder` is the folder of imports and prompt files, or None if there is none."""
 
     source: str
     text: str

@@ -1,5 +1,5 @@
-"""Steps that control whether, how often and with what the steps inside them run: `Branch` runs one of several bodies,
-`Loop` repeats one, `Import` runs a whole pipeline with its own context, and `Cached` runs a step once for each input.
+"""Steps that control how the steps inside them run: `Branch` runs one of several bodies, `Loop` repeats one, `Import`
+runs a whole pipeline with its own context, and `Cached` runs a step once for each input.
 """
 
 from __future__ import annotations
@@ -414,7 +414,7 @@ _OUTPUTS: Final = Option("special", "a mapping from paths to paths, or a list of
 class Import(TakesInput):
     """Runs another pipeline as one step; its steps are named `NAME/STEP`.
 
-    Its input is the value of this step's `input`, and it does not see the steps around it. Its context is its own:
+    Its input is the value of this step's `input`, and it does not see the steps around it. It has its own context:
     empty, or with `inherit_context` a copy of this pipeline's. `input_to`: "initial_prompt" gives it the input,
     "import_artifacts" puts the members of the input into its `context.import_artifacts` (in addition to this
     context's), "both" does both. `outputs` copies parts of its context to this one. With `updates_context` and no

@@ -182,7 +182,7 @@ def _is_money(value: Any) -> bool:
 @known_options
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """The limits on the usage of a step, checked before each model call; None: no limit."""
+    """The limits on the usage of a step, checked before each model call; None means no limit."""
 
     max_requests: Annotated[int, Ge(0)] | None = None
     max_tokens: Annotated[int, Ge(0)] | None = None

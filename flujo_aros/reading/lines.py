@@ -114,8 +114,8 @@ def _stand_alone(text: str, items: list[re.Match[str]]) -> bool:
 
 
 def _read_flat(text: str, shape: Shape) -> Node | None:
-    """Read flat lines. A line of another kind between them makes the result None: it might belong
-    to the value above.
+    """Read flat lines. A line of another kind between them makes the result None, because it might belong to the value
+    above.
     """
     members: dict[str, Member] = {}
     signs: set[str] = set()
@@ -163,7 +163,7 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
 
 
 def _goes_on(text: str, final: Member) -> bool:
-    """Return whether the paragraphs behind the last line may belong to its string: a letter, or more sentences."""
+    """Return whether the paragraphs after the last line may belong to its string: a letter, or more sentences."""
     begin, end = text.rfind("\n", 0, final.start) + 1, text.find("\n", final.node.end)
     rest = text[end:].lstrip() if end >= 0 else ""
     if not any(map(str.isalnum, rest)) or rest.startswith(("```", "~~~", "---")):

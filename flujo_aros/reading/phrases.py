@@ -84,8 +84,8 @@ _GROUPED: Final = (
 _UNSUPPORTED: Final = expression(
     rf"(?P<look>\(\?<?[=!]{_GROUPED}\))|(?P<class>{_CLASS})|(?P<escape>\\.)|\{{(?P<least>\d+),\d*\}}", re.S
 )
-"""What the engine of the automaton does not have, or reads otherwise: look-around, which may hold groups in groups, and
-counters; `\\w`, `\\d` and `\\s`, which are other characters to `re`.
+"""Syntax that the automaton's engine lacks or interprets differently: look-around, which may contain nested groups, and
+counters; `\\w`, `\\d` and `\\s`, which match other characters in `re`.
 """
 _SPACE: Final = r"\s\x1c-\x1f\x85"
 _ESCAPES: Final = {

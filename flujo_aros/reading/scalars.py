@@ -1028,7 +1028,7 @@ def _names_type(name: str) -> bool:
 
 
 def _match_other(text: str, choices: tuple[Any, ...]) -> Choice | None:
-    """Return a choice that is not a string: a number, a boolean or null."""
+    """Return the choice that is meant, if it is not a string: a number, a boolean or null."""
     amount = read_amount(text)
     if amount is not None:
         for choice in choices:

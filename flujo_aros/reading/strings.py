@@ -400,7 +400,7 @@ def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd
 
     `{"city": "Oslo, "limit": 3}`: the string that begins at `Oslo` would end at the quote after `limit`, where a colon
     follows. Between its only inner quote and that one is a key, and a comma before it: the value is `Oslo`. A key that
-    the schema does not name needs the comma, or a line of its own.
+    the schema does not name needs the comma, or its own line.
     """
     text, shape = around.text, around.shape
     if seen < 0:

@@ -329,7 +329,7 @@ def _named_numbers(words: Sequence[str]) -> Iterator[float]:
 
 
 def _continues(number: float, last: float) -> bool:
-    """Return whether a word belongs to the number before it: `six` behind `thirty` or `hundred`, not behind `five`."""
+    """Return whether a word belongs to the number before it: `six` after `thirty` or `hundred`, not after `five`."""
     follows_tens = last >= _NAMED["twenty"] and number < _NAMED["ten"]
     return 1 <= number < last and (last >= _MULTIPLES["hundred"] or follows_tens)
 

@@ -235,7 +235,7 @@ class Resume(Rung):
         if (doomed := doomed_in(past.first.text, task.contract)) is not None:
             return f"the rest would not help: {doomed.path} does not satisfy the contract ({doomed.message})"
         if self._larger(task):
-            return None if self._budget(task) else "the budget that cut the reply is not known"
+            return None if self._budget(task) else "the budget that cut the reply is unknown"
         return None if past.first.text.strip() else "there is no text before the cut to continue"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:

@@ -195,7 +195,7 @@ class Writer:
             self._hurry = self._hurry or soon
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until everything that was put so far is written; False if that did not happen in time."""
+        """Wait until everything that was put so far is written; return False if that did not happen in time."""
         with self._wake:
             self._hurry = True
             self._wake.notify_all()
@@ -399,7 +399,7 @@ class Journal:
         self.close()
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until every event so far is in the database; False if that took too long."""
+        """Wait until every event so far is in the database; return False if that took too long."""
         return self._writer.flush(timeout)
 
     def close(self) -> None:

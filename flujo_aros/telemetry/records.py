@@ -592,7 +592,7 @@ def is_gone(host: str | None, pid: int | None) -> bool:
 
 _AGENT_STATUS: Final = {"accepted": "completed", "degraded": "degraded", "cancelled": "cancelled"}
 _BODIES: Final = frozenset({"branch", "iteration", "item", "reading", "field"})
-"""The kinds of a body that is a step of its own in a run."""
+"""The kinds of a body that is a separate step in a run."""
 _MOST_NAME: Final = 200
 _HOST: Final = socket.gethostname()
 

@@ -193,7 +193,7 @@ def _made(spec: dict[str, Any], options: dict[str, Any]) -> Contract[Any]:
 
 
 def _climbs(chapter: Chapter) -> Iterator[list[JournalReading]]:
-    """Yield the readings of a step, one list for each reply that the agent itself gave."""
+    """Yield the readings of a step, one list for each reply that the agent itself wrote."""
     current: list[JournalReading] = []
     for reading in chapter.readings:
         if reading.stage == "first" and current:

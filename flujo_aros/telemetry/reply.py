@@ -247,7 +247,7 @@ def advice_for(chapter: Chapter) -> str:
     reason = chapter.step.reason if chapter.step else None
     issues = chapter.readings[-1].issues if chapter.readings else ()
     if chapter.step is not None and chapter.step.kind == "agree" and reason == Reason.AMBIGUOUS:
-        issues = (Issue("$", "contested", ""),)  # the readings are steps of their own
+        issues = (Issue("$", "contested", ""),)  # the readings are separate steps
     asked = bool(chapter.asks or chapter.readings)
     return next_words(Reason(reason), issues, asked=asked) if reason in set(Reason) else ""
 
@@ -354,21 +354,21 @@ WHY: Final = {
     "written-date": "The date was written out, or in another order.",
     "written-time": "The time was written in words.",
     "no-value": "A word stood for a missing value.",
-    "string-to-number": "A number was expected and came as a string.",
-    "string-to-boolean": "A boolean was expected and came as a word.",
-    "string-to-null": "Null was meant and came as a word.",
-    "number-to-string": "A string was expected and came as a number.",
-    "number-to-boolean": "A boolean was expected and came as a number.",
-    "literal-to-string": "A string was expected and came as a literal.",
+    "string-to-number": "A number was expected, but the reply has a string.",
+    "string-to-boolean": "A boolean was expected, but the reply has a word.",
+    "string-to-null": "Null was meant, but the reply has a word.",
+    "number-to-string": "A string was expected, but the reply has a number.",
+    "number-to-boolean": "A boolean was expected, but the reply has a number.",
+    "literal-to-string": "A string was expected, but the reply has a literal.",
     "boolean-word": "The answer was a word for true or false.",
     "stated-value": "The rest of the reply only explained the answer.",
     "whole-number": "A whole number was written with a decimal point.",
-    "rounded": "An integer was expected and came as a fraction.",
+    "rounded": "An integer was expected, but the reply has a fraction.",
     "enum-alias": "The value is another name for an allowed one.",
     "enum-case": "The value differs from an allowed one only in case.",
     "enum-word": "The allowed value had other words around it.",
-    "wrapped-in-list": "A list was expected and came as a single element.",
-    "unwrapped-list": "A single value was expected and came as a list of one.",
+    "wrapped-in-list": "A list was expected, but the reply has a single element.",
+    "unwrapped-list": "A single value was expected, but the reply has a list of one.",
     "stringified": "The value was JSON written as a string.",
     "lax-conversion": "The type accepts this notation of the value.",
     "null-to-empty": "Null was written where an empty list or object is the default.",

@@ -166,7 +166,7 @@ class Agree(PipelineStep):
             yield f"readings must be a list of steps, not {shown(self.readings)}"
         ways = [bool(self.readings), self.wordings is not None, bool(self.asked_models)]
         if sum(ways) != 1:
-            yield "give only one of `readings`, `wordings` and `models`"
+            yield "give exactly one of `readings`, `wordings` and `models`"
         if (self.reading is None) != bool(self.readings):
             yield "`wordings` and `models` need one `reading`, the step to ask; `readings` are complete steps"
         if self.reading is not None and not isinstance(cast("object", self.reading), Step):

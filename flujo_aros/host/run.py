@@ -364,8 +364,8 @@ class Run:
         return self.spent_of(self.usage)
 
     def spent_of(self, usage: RunUsage, before: RunUsage | None = None) -> Usage:
-        """Return the usage since `before`, including failed calls. Those and streams that broke off
-        are not measured.
+        """Return the usage since `before`, including failed calls. Failed calls and streams that broke off count as
+        unmeasured.
         """
         used = difference(usage, before or RunUsage())
         failed = max(0, self.calls - used.requests)

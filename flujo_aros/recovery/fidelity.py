@@ -505,7 +505,7 @@ def _is_introduced(text: str, start: int, *, heading: bool = True) -> bool:
 
 
 def _is_choice(contract: Contract[Any], place: Place) -> bool:
-    """Return whether the schema gives the values to choose from, so that a right answer often equals an example."""
+    """Return whether the schema lists the values to choose from, so that a right answer often equals an example."""
     schema = schema_at(contract.json_schema, place)
     return schema is not None and ("enum" in schema or "const" in schema)
 

@@ -303,7 +303,7 @@ def _close_waiting(tables: Mapping[str, list[_Row]], left: Left) -> None:
 
 
 def write_rows(connection: sa.Connection, table: sa.Table, rows: list[_Row]) -> None:
-    """Insert rows, or write them over those with the same keys."""
+    """Insert rows, replacing those with the same keys."""
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert  # here: a journal in a file need not load it
 

@@ -164,7 +164,7 @@ class FunctionCalled(_Emitted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStarted(_Emitted):
-    """A run of an agent with the capability `Aros` began; outside of a pipeline it is the outermost scope.
+    """A run of an agent with the capability `Aros` began; outside a pipeline it is the outermost scope.
 
     `secrets` are values from its dependencies that observers must mask, recognized by their names or types.
     """

@@ -319,7 +319,7 @@ class Rejected:
     kind: ClassVar[Literal["rejected"]] = "rejected"
 
     def __bool__(self) -> Literal[False]:
-        return False  # so that `if read(reply, Ticket):` is not taken without a value
+        return False  # so that the body of `if read(reply, Ticket):` needs a value
 
     @property
     def value(self) -> NoReturn:
@@ -392,7 +392,7 @@ class Degraded:
     kind: ClassVar[Literal["degraded"]] = "degraded"
 
     def __bool__(self) -> Literal[False]:
-        return False  # so that `if read(reply, Ticket):` is not taken without a value
+        return False  # so that the body of `if read(reply, Ticket):` needs a value
 
     @property
     def value(self) -> NoReturn:

@@ -42,7 +42,7 @@ from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import with_ladder
 
-if TYPE_CHECKING:  # imported when a command runs: loading the engine takes a second, which `aros --help` should not
+if TYPE_CHECKING:  # imported when a command runs: loading the engine takes a second, and `aros --help` does not need it
     from flujo_aros.durable.engine import Durable
     from flujo_aros.durable.store import RunRow
 

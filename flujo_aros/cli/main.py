@@ -95,7 +95,7 @@ app = typer.Typer(name="aros", cls=_Commands, no_args_is_help=True, **_OPTIONS)
 
 def _print_version(value: bool) -> None:
     if value:
-        from importlib.metadata import version  # here: it takes as long as all the rest of `aros --help`
+        from importlib.metadata import version  # imported here: it takes as long as the rest of `aros --help`
 
         typer.echo(f"aros {version('flujo_aros')}")
         raise typer.Exit

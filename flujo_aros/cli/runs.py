@@ -34,7 +34,7 @@ from flujo_aros.spelling import brief
 from flujo_aros.telemetry.formatting import clipped, cost_words, counted, time_words, token_words
 from flujo_aros.telemetry.reply import ShownReply, advice_for, ask_words, stage_words
 
-if TYPE_CHECKING:  # the records bring a database, which `--help` need not load
+if TYPE_CHECKING:  # the records import a database library, which `--help` does not need
     from flujo_aros.recovery import Ladder
     from flujo_aros.telemetry.records import Chapter, JournalNote, JournalRun, JournalStep, Part, Story
     from flujo_aros.telemetry.replay import Replayed, Verdict

@@ -454,7 +454,7 @@ def _as_activity(step: PipelineStep) -> PipelineStep | None:
     async def function(value: Any, /, **params: Any) -> Any:
         calls = recorder()
         if calls is None:
-            raise AssertionError(f"step {step.name!r} runs outside of a recording")
+            raise AssertionError(f"step {step.name!r} runs outside a recording")
 
         async def make() -> CallMade:
             return CallMade({"value": as_saved(await step.call(value, **params), f"step {step.name!r}")})

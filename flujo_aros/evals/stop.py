@@ -73,7 +73,7 @@ async def run_all(
 
     `take` counts a result with `stop.ended`.
     """
-    import asyncio  # here, because the help of the command line loads this module
+    import asyncio  # imported here, because the help of the command line loads this module
 
     waiting = iter(cases)
 

@@ -326,7 +326,7 @@ class Aros(AbstractCapability[Any]):
 
     def _run(self, ctx: RunContext[Any]) -> Run:
         """Return the run in which a hook is called, with the hook's context."""
-        run = self._runs.get(ctx.run_id or "") or Run()  # a durable engine may call hooks outside of a run
+        run = self._runs.get(ctx.run_id or "") or Run()  # a durable engine may call hooks outside a run
         if run.context is None:
             run.output_type = ctx.agent.output_type if ctx.agent else None
             run.wanted = agent_contract(run.output_type) or self.contract or run.contract

@@ -312,7 +312,7 @@ def output_type(contract: Contract[Any]) -> Any:
     schema = contract.json_schema
     if isinstance(contract.values, TypeValues):
         like = contract.values.like
-    else:  # the host would wrap any other schema than that of an object in an envelope and not unwrap it
+    else:  # the host would wrap a schema of another type in an envelope, and not unwrap the value
         like = structured(schema) if schema and object_schema(schema) == schema else None
     if like is None or isinstance(like, TypeAdapter):
         return _text_output(contract)

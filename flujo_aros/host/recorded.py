@@ -86,7 +86,7 @@ _recorder: ContextVar[CallRecorder | None] = ContextVar("flujo_aros_call_recorde
 
 
 def recorder() -> CallRecorder | None:
-    """Return the recorder of the calls made here, or None outside of durable runs."""
+    """Return the recorder of the calls made here, or None outside durable runs."""
     return _recorder.get()
 
 
@@ -141,7 +141,7 @@ async def _recorded(
     async def make() -> CallMade:
         nonlocal response, failed
         response = failed = None
-        token = _recorder.set(None)  # a model inside that is recorded itself is part of this call
+        token = _recorder.set(None)  # a recorded model inside the wrapped one is part of this call
         try:
             response = await ask()
         except PROVIDER_FAULTS as error:

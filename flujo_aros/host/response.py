@@ -151,7 +151,7 @@ class CallsMeant:
         if len(alike) == 1:
             return alike[0].name if alike[0].kind == "output" else call.tool_name
         if alike or parameters.function_tools:
-            return call.tool_name  # it may mean one of those: pydantic-ai sends it the names
+            return call.tool_name  # the model may mean one of those: pydantic-ai sends it the names
         read_as, accepted = self._readings(arguments_of(call))
         if len(accepted) == 1:
             return accepted[0][0].name

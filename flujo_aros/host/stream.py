@@ -88,7 +88,7 @@ class WatchedModel(WrapperModel):
         return await in_some_form(self.wrapped, model_request_parameters, run, asking)
 
     def _reported(self, messages: list[ModelMessage], form: ModelRequestParameters) -> ReportedCall:
-        attempt = self._run.own_calls or 1  # a durable engine may call from outside of a run
+        attempt = self._run.own_calls or 1  # a durable engine may call from outside a run
         return ReportedCall(self._run, Call(self.wrapped, messages, form, attempt=attempt))
 
     @asynccontextmanager

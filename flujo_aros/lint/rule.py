@@ -614,7 +614,7 @@ def takes_previous(outline: Outline, located: Located) -> bool:
     step = made_step(located)
     if step is None or any(key in _members(located) for key in _FUNCTIONS):
         return True
-    # A parallel step passes its input to its branches, so without an input of its own, the branches read the value.
+    # A parallel step passes its input to its branches, so without its own input, the branches read the value.
     if step.kind != "parallel" or "input" in located.node.members:
         own = any(read.root in _PREVIOUS for read in entry_reads(located))
         if own or step.kind in ("step", "imports", "parallel"):

@@ -256,7 +256,7 @@ class Loop(PipelineStep):
         """The body, and `init` if there is one; the iterations' scopes in the ledger are numbers from 1."""
         return bodies_in(self, "init", "body")
 
-    # No `templates` or `conditions`: its own see the steps of the body, which are checked in `after_body`.
+    # No `templates` or `conditions`: those of a loop see the steps of its body, and are checked in `after_body`.
 
     @property
     def after_body(self) -> Mapping[str, tuple[Read, ...]]:

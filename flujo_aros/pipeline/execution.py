@@ -279,7 +279,7 @@ class Frame:
     def trust_of(self, step: PipelineStep) -> Trust:
         """Return the lowest trust among the values that a step reads here."""
         readers: list[InputTemplate | Condition] = [*step.templates, *step.conditions]
-        if isinstance(step, Cached):  # whether its step runs or not, the value is made from the same
+        if isinstance(step, Cached):  # the value depends on the same inputs whether its step runs or not
             readers += [*step.step.templates, *step.step.conditions]
         known = self.trusts
         heard = [known.previous, *known.outputs.values()] if isinstance(step, Step) and step.use_history else []
@@ -486,7 +486,7 @@ class Execution:
         recorded = UNRECORDED if self.recording is None else self.recording.calls_of(slot)
         with keyed_by(self.ledger.run_id, slot.name), _Attempt() as attempt, recorded:
             settlement = await step.run(context)
-            if step.bodies and settlement.outcome is not None:  # other kinds have judged their value themselves
+            if step.bodies and settlement.outcome is not None:  # other kinds have already judged their values
                 settlement = replace(settlement, outcome=await judged_awaiting(settlement.outcome, step.checks))
             if self.recording is not None:
                 settlement = self.recording.plain(step, settlement)

@@ -257,7 +257,7 @@ class Parallel(TakesInput):
         _ = self._given  # so that an invalid template fails now
         for key, problem in self._problems():
             self.refuse(problem, key)
-        if self.context_include_keys is not None:  # lists and tuples of the same names are the same
+        if self.context_include_keys is not None:  # a list and a tuple of the same names are equal
             put(self, context_include_keys=tuple(self.context_include_keys))
         if self.field_mapping is not None:
             put(self, field_mapping={branch: tuple(keys) for branch, keys in self.field_mapping.items()})

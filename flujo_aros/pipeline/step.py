@@ -440,7 +440,9 @@ def _governs_output(processing: Processing) -> bool:
 
 
 def _wanted_by_agent(step: Step, output_type: Any) -> Any:
-    from flujo_aros.host import wanted_by_agent  # imported here: it loads pydantic-ai, which such an agent has loaded
+    from flujo_aros.host import (
+        wanted_by_agent,
+    )  # imported here: it imports pydantic-ai, as such an agent has already done
 
     found = wanted_by_agent(output_type)
     if found is None:

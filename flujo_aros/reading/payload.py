@@ -1,7 +1,7 @@
 """Payloads that are part of a reply: between tags, before prose, and events, which may also be written in prose.
 
-1. *Between tags.* `TagReader` pairs tags outside of reasoning. A JSON payload ends where its JSON ends, because a tag
-   in a string does not end it. The last complete pair counts, and what is outside of it must be harmless.
+1. *Between tags.* `TagReader` pairs tags outside reasoning. A JSON payload ends where its JSON ends, because a tag
+   in a string does not end it. The last complete pair counts, and what is outside it must be harmless.
 2. *Before prose.* `read_block` takes the first JSON value, which must be an object with all required keys, and keeps
    the text around it. `BlockPreview` shows the fields while the reply streams.
 3. *Checks.* `judged` applies the contract's own functions to an outcome, and reports what they clean as repairs.
@@ -119,7 +119,7 @@ class Pair(NamedTuple):
 
 
 class _Marks:
-    """Finds the markers of one kind in order, outside of reasoning.
+    """Finds the markers of one kind in order, outside reasoning.
 
     In a streamed reply it stops before text that may become a marker. `seen` is the position searched so far.
     """

@@ -295,7 +295,7 @@ def _read_oddly(reply: Reply, contract: Contract[T]) -> Outcome[T]:
         outcome = read(reply.text, contract, truncated=reply.truncated)
         return _inferred(outcome, "from-thinking", (0, end)) if isinstance(outcome, Accepted) else outcome
     if reply.truncated and contract.risk >= Risk.INFERRED:
-        # Unlike a budget, an error does not make it likely that the model was about to go on.
+        # Unlike a budget, an error does not make it likely that the model was about to continue.
         outcome = read(reply.text, contract)
         if isinstance(outcome, Accepted) and ends_by_itself(outcome):
             return _inferred(outcome, BROKEN_OFF.replace("_", "-"), (end, end))

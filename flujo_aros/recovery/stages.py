@@ -532,7 +532,7 @@ class LlmRepair(Rung):
             if not isinstance(outcome, Rejected):
                 return outcome
             if has_issue(outcome, MADE_UP):
-                return outcome  # the output does not contain it; asking once more would invite an invention
+                return outcome  # the output does not contain it; asking again would invite the model to invent it
             # Only an output that has the content may replace the failing one: prose would have lost it, and so has one
             # that changed what was right.
             if has_issue(outcome, "changed"):

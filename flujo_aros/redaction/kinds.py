@@ -211,7 +211,7 @@ _CLOSING: Final = r"\\?[\"'`*]{0,3}\s{0,3}"
 _WHOLE: Final = r"(?!(?<=[^\\]\\)[\"'])"
 """Not the backslash of an escaped quotation mark."""
 _IN_QUOTES: Final = (
-    # Inside of a JSON string, where a quotation mark and a backslash of the value are escaped twice.
+    # Inside a JSON string, where a quotation mark and a backslash of the value are escaped twice.
     r"\\\"(?P<escaped>(?:[^\"\\\n]|\\\\\\[\"\\]|\\\\[a-z/]|\\[^\"\\\n]){3,200})"
     r"|\"(?P<double>(?:[^\"\\\n]|\\.){3,200})|'(?P<single>(?:[^'\\\n]|\\[^\n]){3,200})"
 )
@@ -286,7 +286,7 @@ def _spellings(label: _Labelled, quotes: Quotes) -> Iterator[str]:
     ends = None if label.quoted else _BREAK.search(written)
     if ends is not None:
         yield written[: ends.start()]
-        # Inside of JSON `\\n` is a new line, unless what follows it is not a word: as in `ab\\n3w9`.
+        # Inside JSON `\\n` is a new line, unless what follows it is not a word: as in `ab\\n3w9`.
         if mark is not None and _TAIL.fullmatch(written, ends.end()):
             return
     yield written

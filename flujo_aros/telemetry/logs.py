@@ -63,7 +63,7 @@ class Logging:
             case events.RunFinished():
                 run, used = (event.run_id, event.pipeline), (event.usage.requests, event.seconds)
                 return _level(event.status), "run %s of %s %s, %d calls, %.3f s", *run, event.status, *used
-            case events.AgentFinished() if not event.scope.parent:  # outside of any pipeline
+            case events.AgentFinished() if not event.scope.parent:  # outside any pipeline
                 worth = event.trust or event.reason or "-"
                 level = _level(event.outcome)
                 return level, "agent %s %s, %s, %.3f s", event.name or "-", event.outcome, worth, event.seconds

@@ -103,7 +103,7 @@ def _reporting_losses(endpoints: Sequence[str]) -> Generator[None]:
     theirs = logging.getLogger("opentelemetry.exporter")
     reporting = _Losses(" and ".join(dict.fromkeys(endpoints)))
     was = theirs.level, theirs.propagate
-    theirs.setLevel(logging.ERROR)  # data that was finally lost, not each failed attempt
+    theirs.setLevel(logging.ERROR)  # only data that is lost for good, not each failed attempt
     theirs.propagate = False
     theirs.addHandler(reporting)
     try:

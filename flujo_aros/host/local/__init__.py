@@ -78,7 +78,7 @@ class LocalModels:
         server = self._servers[weights] = LocalServer(_short(name), weights, self._settings or read_settings())
         async with AsyncExitStack() as failed:
             failed.push_async_callback(self._end, weights)
-            # The client takes as long to import as the weights to load: in a thread, so that both go on at once.
+            # Importing the client takes as long as loading the weights: a thread does both at the same time.
             chat = await asyncio.to_thread(_client_class)
             model = chat(server, await server.ready())
             self._models[weights] = model

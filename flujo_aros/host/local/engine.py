@@ -163,7 +163,7 @@ class LocalServer:
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}{self._last_words()}"
 
     def _why_not_started(self) -> str:
-        # The engine may end before its log is written, so the port itself is asked, too.
+        # The engine may end before its log is written, so the port itself is checked, too.
         if self._settings.port and ("couldn't bind" in self._log_text() or _is_taken(self._settings.port)):
             return (
                 f"Port {self._settings.port} on 127.0.0.1 is taken: set AROS_LOCAL_PORT to a free port, "

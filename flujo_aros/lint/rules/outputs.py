@@ -674,7 +674,7 @@ def _apart(one: JsonSchema, two: JsonSchema, root: object, depth: int) -> bool:
     if not shared:
         return True
     for known, other in ((choices[0], two), (choices[1], one)):
-        if known is not None:  # constants against a type without constants of its own
+        if known is not None:  # constants against a type without constants
             return not any(_word_of(each) in _types(other) for each in known)
     if shared == {"object"}:
         return _objects_apart(one, two, root, depth)

@@ -189,19 +189,24 @@ def _place_of(error: UsageError, inspected: Inspected, located: Located) -> Plac
     return next(iter(places), located.node.place)
 
 
-def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError]:
-    """Return one error for each file that names unknown local models. A program may serve them, but `aros` cannot."""
+def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError | UsageError]:
+    """Return one error for each file that names unknown local models, and one for each that an option or a variable
+    names. A program may serve them, but `aros` cannot.
+    """
     from flujo_aros.host import local_name_error
 
     named = {*pipeline.models, *_LOCAL.findall(blueprint.read_text(encoding="utf-8"))}  # it has been loaded from there
-    if not any(local_name_error(model) for model in named):
+    wrong = [why for model in sorted(named) if (why := local_name_error(model))]
+    if not wrong:
         return []
     from flujo_aros.lint.check import Options, lint_files  # here: only needed for an error
 
+    files = [file for file in lint_files([blueprint], Options(select=("V-A9",))).files if file.findings]
+    reported = {finding.message for file in files for finding in file.findings}
+    problems = [[Problem(each.message, each.place, end=each.end) for each in file.findings] for file in files]
     return [
-        BlueprintError(file.path, [Problem(one.message, one.place, end=one.end) for one in file.findings], file.text)
-        for file in lint_files([blueprint], Options(select=("V-A9",))).files
-        if file.findings
+        *(BlueprintError(file.path, here, file.text) for file, here in zip(files, problems, strict=True)),
+        *(UsageError(why) for why in wrong if why not in reported),
     ]
 
 

@@ -423,6 +423,18 @@ def test_missing_local_models_are_reported_with_their_places_before_any_step(aro
     assert line[carets.index("^") : carets.rindex("^") + 1] == '"local:smolm"'
 
 
+def test_an_unknown_local_model_of_an_option_is_wrong_usage(aros: Aros) -> None:
+    Path("b.yaml").write_text("agents: {a: {model: local:smollm2}}\nsteps:\n  - {name: ask, uses: agents.a}\n")
+    ended = aros("run", "b.yaml", "-i", "x", "--model", "local:smolm2")
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("error: unknown local model 'local:smolm2'; did you mean 'local:smollm2'?")
+    Path("b.yaml").write_text("imports: {sub: typo.yaml}\nsteps:\n  - {name: ask, uses: imports.sub}\n")
+    Path("typo.yaml").write_text("agents: {a: {model: local:smolm2}}\nsteps:\n  - {name: ask, uses: agents.a}\n")
+    ended = aros("run", "b.yaml", "-i", "x")
+    assert ended.exit_code == 4
+    assert ended.stderr.startswith("error: typo.yaml:1:21: unknown local model 'local:smolm2'")
+
+
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_a_blueprint_error_is_shown_above_its_line(aros: Aros, command: str) -> None:
     Path("b.yaml").write_text("steps:\n  - name: one\n    uses: flujo.builtins.echo\n    inptu: x  # here\n")

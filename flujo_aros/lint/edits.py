@@ -156,6 +156,25 @@ class Editor:
         quote = self.text[self.key(holder, name)] if self.text[self.key(holder, name)] in "\"'" else ""
         return Edit(start, end, before + _flow(value, quote))
 
+    def move_line(self, holder: Node, name: str, into: str, key: str) -> tuple[Edit, ...]:
+        """Move a scalar on a line of its own, with its comment, to the top of a mapping in the same holder, under this
+        key; no edit if it, or that mapping, is in another form.
+        """
+        node, inner = holder.members[name], holder.members[into]
+        first = min(inner.keys, key=lambda each: self.key(inner, each), default=None)
+        start = self.positions.starts[holder.keys[name].line - 1]
+        end = self.positions.line_end(self.key(holder, name))
+        value = self.text[self.start(node) : end]
+        if first is None or key in inner.keys or isinstance(node.value, (dict, list)) or value[:1] in "|>":
+            return ()
+        if self.text[start : self.key(holder, name)].strip() or self.end(node) > end or end == len(self.text):
+            return ()
+        if self.is_flow(inner) or self.is_shared(holder, name) or not self._owns(inner, first):
+            return ()
+        at, newline = self.key(inner, first), self.positions.newline
+        line = f"{key}: {value}{newline}{self._indent(inner, first)}"
+        return Edit(start, end + len(newline), ""), Edit(at, at, line)
+
     def append_scalar(self, sequence: Node, value: str) -> Edit | None:
         """Append a scalar to a list that is not empty."""
         if not sequence.elements or self.is_anchored(sequence):

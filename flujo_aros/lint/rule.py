@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
+from flujo_aros.blueprint.dialect import BODY_KEYS
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
 from flujo_aros.blueprint.load import Inspected, inspect_blueprint
 from flujo_aros.blueprint.loading import Located, member
@@ -365,6 +366,35 @@ class Subject:
         if found is None or meant in self.keys_beside(place):
             return None
         return Edit(start + found[0], start + found[1], meant)
+
+    @cached_property
+    def moved(self) -> Mapping[Problem, Fix]:
+        """The fix of each unknown key beside `loop:` or `map:` that belongs under it, such as `until`: move its line.
+
+        It is safe because the loader then accepts the key, and reports nothing new.
+        """
+        known = {(each.path, each.message) for each in self.inspected.findings}
+        found: dict[Problem, Fix] = {}
+        for problem in self.inspected.findings:
+            fix = self._moving(problem)
+            if fix is not None:
+                left = {(each.path, each.message) for each in self._errors_after(fix.edits)}
+                if left < known and (problem.path, problem.message) not in left:
+                    found[problem] = fix
+        return found
+
+    def _moving(self, problem: Problem) -> Fix | None:
+        """Move the line of the key at this place into the mapping beside it."""
+        place = problem.place or Place(1, 1)
+        holder = self._mappings.get((place.line, place.column))
+        key = problem.path.rpartition(".")[2]
+        if holder is None or key not in holder.keys or not holder.members.keys() & {"loop", "map"}:
+            return None
+        hint = BODY_KEYS.get(key)
+        meant = hint.suggestion.meant if hint is not None and hint.suggestion is not None else key
+        into = "loop" if "loop" in holder.members else "map"
+        edits = self.editor.move_line(holder, key, into, meant)
+        return Fix(f"Move it under `{into}:` as `{meant}`", edits) if edits else None
 
     def _errors_after(self, edits: Iterable[Edit]) -> Sequence[Problem]:
         """Return the errors of the loader after these edits."""

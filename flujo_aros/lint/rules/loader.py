@@ -44,7 +44,7 @@ class LoaderRule(Rule):
             for problem in problems:
                 if problem.code is self.about:
                     place = problem.place or Place(1, 1)
-                    fix = subject.suggested.get(problem) if self.fixable is not None else None
+                    fix = (subject.suggested.get(problem) or subject.moved.get(problem)) if self.fixable else None
                     span = (place, subject.end_of(place))
                     step = subject.step_at(place)
                     yield self.finding(problem.message, span, step=step, fix=fix, severity=severity)

@@ -97,11 +97,23 @@ ESCAPED_WITHIN: Final = 600
 
 ELIDED_ITEM: Final = expression(
     r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]"""
-    r"""|,\s*["'](?:etc\.?|and so on\.?|[(\[]?(?:and |plus |\+ ?|… ?|\.\.\. ?)?\d+ more[)\].…]*)["']\s*\]"""
+    r"""|,\s*["'](?:(?:etc|and so on|usw|und so weiter|u\.\s?a|ecc|enz|among others|and (?:more|others)|und weitere"""
+    r"""|entre (?:otros|outros|autres)|e così via)\.?"""
+    r"""|[(\[]?(?:and |plus |\+ ?|… ?|\.\.\. ?)?\d+ (?:more|others)[)\].…]*"""
+    r"""|[(\[<](?:\.\.\.+|…+|(?:\w+ )?(?:more|others?|rest|continued|truncated|omitted|unchanged)(?: omitted)?)[)\]>]"""
+    r""")["']\s*\]"""
 )
 """An ellipsis, or words for it, in place of an item or a key: something was left out."""
-_LEFT_OUT_ITEM: Final = r"(?:\.\.\.|…| more[)\].…]*|[ \"](?:etc|so on)\.?)\""
-_DOUBTS: Final = Phrases(_LEFT_OUT_ITEM, r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|string\")", cased=True)
+_ENDINGS: Final = (
+    r"\.\.\.|…|more|others?|omitted|truncated|continued|unchanged|rest|etc|so on|usw|weitere?|u\. ?a|ecc|enz"
+    r"|otros|outros|autres|via"
+)
+_LEFT_OUT: Final = Phrases(_ENDINGS, cased=True)
+_DOUBTS: Final = Phrases(
+    rf"(?:{_ENDINGS})[)>.…\]]*\"",
+    r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\")",
+    cased=True,
+)
 """Text that may make valid JSON doubtful. One pass of an automaton rules out all alternatives in most replies: each
 begins with characters that the engine searches for many times faster than for a colon.
 """
@@ -372,8 +384,7 @@ def judge(
 
 def _holds_dots(text: str, start: int, end: int) -> bool:
     """Return whether an ellipsis stands for an item or a key; a cheap test rules out most texts."""
-    marks = ("...", "…", "more", "etc", "so on")
-    return any(text.find(mark, start, end) >= 0 for mark in marks) and ELIDED_ITEM.search(text, start, end) is not None
+    return _LEFT_OUT.may_match(text[start:end]) and ELIDED_ITEM.search(text, start, end) is not None
 
 
 def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceiling: Risk) -> bool:

@@ -291,8 +291,9 @@ class Coercion:
         for name, value in out.items():
             if isinstance(value, bool) and member.node.value is value and undeclared.is_opposite(member.key, name):
                 return name
-            key = undeclared.core(member, scalars.name_words(shape.note)) or member.key
-            if name not in shape.properties or not undeclared.is_another_name(key, name, blank=value in _BLANK):
+            keys = undeclared.core(member, scalars.name_words(shape.note)) or member.key, member.key
+            alike = (key for key in keys if undeclared.is_another_name(key, name, blank=value in _BLANK))
+            if name not in shape.properties or (key := next(alike, None)) is None:
                 continue
             mark = self._mark()
             found = self._read_as(member.node, shape.member(name), (None, name))

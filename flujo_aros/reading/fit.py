@@ -239,18 +239,22 @@ _DENIALS: Final = (
 """Keys around a list that mean that the list is not the answer."""
 _CORRECTIONS: Final = word_set("correction corrections erratum errata corrigendum amendment amendments retraction")
 _REMARKS: Final = word_set("note notes comment comments remark remarks warning warnings caveat caveats")
-_CORRECTED: Final = _CORRECTIONS | word_set("corrected revised amended retracted")
+_CORRECTED: Final = _CORRECTIONS | word_set("corrected revised amended retracted changes patch diff edits overrides")
 _SUPERSEDING: Final = _CORRECTED | word_set("fixed final new updated actual latest correct true real")
 _SUCCESSES: Final = word_set("success ok valid isvalid found done complete completed finished")
 _STATES: Final = word_set("status state outcome result type kind verdict message statuscode httpstatus code")
 _BAD_STATES: Final = word_set(
     "error failed failure fail invalid rejected incomplete partial cancelled canceled denied refused"
     " notfound unknown example"
-    " sample draft template outdated"
+    " sample draft template outdated needsreview unverified unconfirmed tentative preliminary provisional"
 )
 _BAD_CODES: Final = range(400, 600)
 _NOTHING: Final = word_set("none null no na nil false keine keiner ninguno ninguna aucun aucune")
 """Values of a member that report no error."""
+_COMPLETE: Final = word_set("isfinal iscomplete complete final")
+_UNCERTAIN: Final = word_set(
+    "uncertain unsure unverified unconfirmed guessed guesses assumed estimated illegible unclear"
+)
 _INCOMPLETE: Final = word_set("hasmore morefollows truncated istruncated incomplete isincomplete partial ispartial")
 _CONTINUED: Final = word_set("next nextpage nextcursor nextpagetoken nexttoken cursor continuation")
 _LENGTHS: Final = word_set("count itemcount totalcount numitems length")
@@ -335,10 +339,18 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
     value = member.node.value
     words = name_words(member.key)
     rest = [word for word in words if word not in _SUPERSEDING]
-    if isinstance(value, str) and _REMARKS.issuperset(words):
-        doubt = CORRECTS.search(value) or INVENTS.search(value)
-        return doubt is not None or contradiction_in(value, shape, lambda: values) is not None
-    if value is True and fold(member.key) in _INCOMPLETE:
+    name, said = fold(member.key), _strings_in(member.node)
+    if said and _REMARKS.issuperset(words):
+        text = "\n".join(said)
+        doubt = CORRECTS.search(text) or INVENTS.search(text)
+        return doubt is not None or contradiction_in(text, shape, lambda: values) is not None
+    if said and not _UNCERTAIN.isdisjoint(words):
+        return any(values.get(shape.name_of(each) or each) not in (None, "", []) for each in said)
+    if isinstance(value, bool) and name in (_INCOMPLETE if value else _COMPLETE):
+        return True
+    if name in _CONTINUED and value not in (None, False, "", 0):
+        return True
+    if value is True and words[-1:] == ["truncated"]:
         return True
     if len(rest) == len(words) or value in (None, "", []) or (isinstance(value, bool) and not rest):
         return False
@@ -347,8 +359,14 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
         holds_fields = any(part.key in shape.keys for part in parts)
         is_object = member.node.kind == OBJECT and not _CORRECTED.isdisjoint(words)
         return holds_fields or is_object or not _CORRECTIONS.isdisjoint(words)
-    name = shape.folded.get("".join(rest))
-    return name is not None and name in values and plain(member.node) != values[name]
+    field = shape.folded.get("".join(rest))
+    return field is not None and field in values and plain(member.node) != values[field]
+
+
+def _strings_in(node: Node) -> list[str]:
+    """Return a string, or the strings in a list."""
+    parts: list[Node] = node.value if node.kind == ARRAY else [node]
+    return [part.value for part in parts if part.kind == STRING]
 
 
 def is_call(keys: Iterable[str], shape: Shape) -> str | None:

@@ -131,7 +131,8 @@ CORRECTS: Final = Phrases(
     r"|it) back|retract)"
     r"|let me (?:correct|fix|revise|redo|rephrase|amend|change|(?:re|double)-?check|verify|reconsider|try)"
     r"|looking again|upon review|note to self"
-    r"|(?:please |kindly )?disregard|i (?:hereby|now|must|have to) (?:retract|withdraw)|cancel that|to correct"
+    r"|(?:please |kindly )?disregard|i (?:hereby|now|must|have to) (?:retract|withdraw)|i disagree|cancel that"
+    r"|to correct"
     r"|in fact, |ps?\.?s\.? (?:the|it))\b",
     _START + r"(?:one|an?|small|minor|eine|une|una)(?: small| minor| kleine| petite| pequeña)? (?:correction|korrektur"
     r"|corrección)|not final|ich korrigiere|je me corrige|me corrijo|i(?:'ll| will) (?:fix|correct|redo)\b",
@@ -162,10 +163,12 @@ CORRECTS: Final = Phrases(
     r"(?:wrong|incorrect|mistaken|incomplete|inaccurate|no longer (?:valid|correct|true|accurate|right|current)"
     r"|withdrawn|retracted|void|swapped|reversed|outdated|obsolete"
     r"|out of date|off|false|untrue|a (?:typo|mistake|guess|hallucination)|misspel(?:led|t)|missing)"
-    r"(?: (?:above|here|there))?\s*(?:[.,;!]|by\b|$)",
+    r"(?: (?:above|here|there))?\s*(?:[.,;!)]|by\b|$)|\bthe (?:first|second|third|last) one (?:is"
+    r"|was) (?:\w+ly )?(?:wrong"
+    r"|incorrect|doubtful)\b",
     r"\b(?:that|this|it|above)(?:'s| is| was| are)(?: for| from| about)? (?:the|a) wrong\b",
     r"\b(?:was|were) (?:\w+ly )?(?:transcribed|copied|read|extracted|entered) (?:incorrectly|wrongly)\b",
-    r"\b(?:i|are|were|got) (?:\w+ly )?(?:swapped|reversed|interchanged|mixed up)\b|\boff by (?:a |\d)",
+    r"\b(?:i|are|were|got) (?:\w+ly )?(?:swapped|reversed|interchanged|transposed|mixed up)\b|\boff by (?:a |\d)",
     r"\bthere(?:'s| is| was| are| were) (?:an?|one|some) (?:\w+ )?(?:errors?|mistakes?|typos?) (?:above|here"
     r"|in (?:the|my) (?:json|answer|output|result|response|above|data))\b|\b(?:is|was) a typo\b",
     r"\b(?:json|answer|output|result|response|above|list) (?:above )?(?:(?:contains?|has|had) (?:an?|some) (?:\w+ )?"
@@ -260,7 +263,8 @@ SAMPLE: Final = Phrases(
     r"|typically|usually|looks? like this|something like (?:this|the following)|(?:of|in|have|has|takes?) th(?:is"
     r"|e following) (?:form|kind|shape)|for instance|e\.g\.)\b",
     r"\b(?:beispiel\w*|muster|vorlage|platzhalter|(?:erwartetes?|gewünschtes?) format|so (?:würde|könnte|sähe)"
-    r"|(?:würden?|könnten?|sähen?) (?:\w+ ){0,2}(?:so|wie folgt|folgendermaßen|aussehen))\b",
+    r"|(?:würden?|könnten?|sähen?) (?:\w+ ){0,2}(?:so|wie folgt|folgendermaßen|aussehen)|wäre"
+    r"|esemp[io]o?|modello|sarebbe|exemplos?|modelo|seria|voorbeeld\w*|sjabloon|zou)\b",
     r"\b(?:par exemple|exemples?|modèle|gabarit|format attendu|fictif|fictive|ressembler(?:ait)?|aurait la forme)\b",
     r"\b(?:por ejemplo|ejemplos?|plantilla|muestra|formato esperado|ficticio|se vería|tendría (?:esta|la) forma)\b",
     r"示例|例子|样例|范例|模板|样本|格式如下|例如|比如",
@@ -282,7 +286,10 @@ DECLINES: Final = Phrases(
     r"\b(?:kann|konnte|könnte|kein|keine|keinen|leider|unmöglich|nicht (?:gefunden|möglich|enthalten"
     r"|vorhanden|angegeben)|fehlt|fehlen|tut mir leid)\b",
     r"\b(?:je (?:ne|n'ai)|n'ai pas|ne (?:peux|trouve|contient)|impossible|désolée?|aucune?|pas (?:pu|trouvé|de))\b",
-    r"\b(?:no (?:puedo|pude|encontré|he|hay|contiene|se)|lo siento|imposible|ningun[oa]?|ningún|falta)\b",
+    r"\b(?:non (?:ho|posso|è|trovo|contiene|ci)|não (?:encontrei|consegui|posso|há|contém)|purtroppo|infelizmente"
+    r"|helaas"
+    r"|geen \w+|niet (?:gevonden|vinden|mogelijk)|mi dispiace|desculpe?|no (?:puedo|pude|encontré|he|hay|contiene|se)"
+    r"|lo siento|imposible|ningun[oa]?|ningún|falta)\b",
     r"无法|不能|没有|未(?:找到|提供|包含)|抱歉|对不起|缺少|找不到",
     r"できません|できない|見つかりません|見つからな|ありません|ない(?:ため|ので)|申し訳|すみません|含まれていません",
 )
@@ -310,13 +317,16 @@ ASKS: Final = Phrases(
 
 INVENTS: Final = Phrases(
     # a guess: a doubt of the writer, an assumption
-    r"\bi(?:['’]m| am) (?:(?:honestly|really|still|also) )?(?:not (?:\w+ )?(?:sure|certain|confident|positive)|unsure"
+    r"\bi(?:['’]m| am) (?:(?:honestly|really|still|also) )?(?:not (?:[\w%]+ )?(?:sure|certain|confident|positive)"
+    r"|unsure"
     r"|uncertain|(?:only|just|barely|about|roughly) \d+\s?(?:%|percent) (?:sure|certain|confident))\b"
     r"(?! (?:if|whether|what(?: else)?) (?:you|this|that) (?:help|want|need|meet|is what you))",
     r"\b(?:best|wild|pure|rough|educated) guess\b"
     r"|\bi (?:can(?:not|['’]t| not)|could(?: not|n['’]t)) (?:\w+ )?(?:verify|confirm|guarantee|vouch)\b"
     r"|\b(?:ohne gewähr|nur geraten|je ne suis pas (?:sûre?|certaine?)|no estoy segur[oa]"
-    r"|ich bin (?:mir )?nicht sicher)\b"
+    r"|(?:ich bin|bin ich) (?:mir )?(?:\w+ )?nicht (?:\w+ )?sicher|não tenho (?:\w+ )?certeza"
+    r"|non sono (?:\w+ )?(?:sicur|cert)[oa]|ik (?:ben|weet)(?: het| er)? niet (?:\w+ )?zeker|grain of salt|quote me on"
+    r"|i (?:had to )?ma(?:de|ke) (?:an? |some )?(?!no )(?:\w+ )?(?:assumptions?|guess(?:es)?|estimates?))\b"
     r"|不确定|不太确定|仅供参考|確信が|自信がありま",
     r"^[\W_]*(?:(?:just|only) )?(?:an? )?(?:examples?|samples?|placeholders?|dummy|templates?|beispiel|exemple|ejemplo)"
     r"(?: (?:values?|data|only))?[\W_]*$",
@@ -341,8 +351,8 @@ INVENTS: Final = Phrases(
     _START + r"please (?:provide|send|share|paste|upload|attach|supply)(?: me| us)? (?:the|your) (?:\w+ )?(?:document"
     r"|text|email|message|invoice|file|transcript|content|input|source|passage|article|image|photo)s?\b"
     r"(?![^.!?\n]*\b(?:if|when|further|more|next|another|other|again)\b)",
-    r"\bi (?:\w+ )?(?:made (?:[\w ]{1,30} )?up\b|invented|fabricated|used (?:\w+ )?(?:placeholder|dummy"
-    r"|sample|example|fictional))\b",
+    r"\bi (?:\w+ )?(?:made (?:[\w ]{1,30} )?up\b|invented|fabricated|(?:used|chose|picked|put|inserted|entered)"
+    r" (?:an? |some )?(?:\w+ )?(?:placeholder|dummy|sample|example|fictional|plausible|typical|arbitrary|random))\b",
     r"\b(?:fictional|fictitious|fabricated|invented|made[- ]up|dummy) (?:data|values?|details|content|example"
     r"|record)\b",
     r"\b(?:dies|das|dieses?|die (?:werte|daten|angaben)|es|oben) (?:ist|sind|war|waren) (?:nur |lediglich |bloß "
@@ -353,6 +363,11 @@ INVENTS: Final = Phrases(
     r"\b(?:esto|este|ese|los (?:valores|datos)|lo anterior) (?:es|son) (?:solo |sólo |solamente "
     r"|únicamente )?(?:un |una "
     r"|unos )?(?:ejemplos?|plantillas?|muestras?|ficticios?|inventad[oa]s?)\b",
+    r"\b(?:ist[oa]|iss[oa]|quest[oi]|[oi] (?:valor[ei]s?|dad?[ti]o?s?)|dit|deze|de (?:waarden|gegevens)) (?:é|são|è"
+    r"|sono|is"
+    r"|zijn) (?:(?:apenas|só|somente|solo|soltanto|puramente|slechts|alleen|maar) )?(?:uma? |uns |degli |een )?"
+    r"(?:exemplos?|fictíci[oa]s?|inventad[oa]s?|esemp\w+|fittizi\w*|inventat[oi]|ipotetic[oi]|voorbeeld\w*|fictief"
+    r"|verzonnen)\b",
     r"(?:以上|上述|上面|这|這)[^。！？\n]{0,6}(?:仅为|只是|仅是|为|是|均为|都是)[^。！？\n]{0,4}(?:示例|例子|样例|模板|虚构|占位)",
     r"(?:上記|これ|以上|この値)[^。！？\n]{0,6}(?:は|はあくまで|は単なる)[^。！？\n]{0,4}(?:例|サンプル|見本|仮の|架空|ダミー)"
     r"|(?:値|データ|数値|内容)は[^。！？\n]{0,8}(?:架空|仮の|ダミー|サンプル)",
@@ -408,10 +423,12 @@ ANNOUNCES: Final = Phrases(
     r"\b(?:answer|result|output|json|response|reply|version|attempt|try|take|here|then(?! there\b)|now|again|rather"
     r"|better|therefore|thus|hence|so|once more|carefully|precise(?:ly)?|proper(?:ly)?"
     r"|use (?:this|that)|one to use|v[2-9]|added|adding|apply\w*|validated"
-    r"|re-?(?:written|worked|done|checked|stated|phrased|computed|calculated|ordered|generated|vised|validated|format\w*)"
+    r"|re-?(?:written|worked|done|checked|stated|phrased|computed|calculated|ordered|generated|vised|validated"
+    r"|format\w*)"
     r"|cleaned|completed?|normali[sz]ed|formatted|polished|adjusted|improved|edited|modified|filled in)\b"
     r"|\A(?:a|no)\s*:\Z",
-    r"\b(?:antwort|ergebnis|ausgabe|hier|dann|réponse|résultat|sortie|voici|puis|donc|respuesta|resultado|salida|aquí|luego"
+    r"\b(?:antwort|ergebnis|ausgabe|hier|dann|réponse|résultat|sortie|voici|puis|donc|respuesta|resultado|salida|aquí"
+    r"|luego"
     r"|risposta|risultato|ecco|resposta|antwoord|resultaat|odpowiedź|wynik|ответ|результат|вот"
     r"|mejor|corrett\w|corrigid\w|gecorrigeerd\w*|poprawion\w+|исправлен\w*|definitiv\w*|nochmals?|neue?)\b"
     r"|答案|结果|結果|输出|出力|回答|因此|以下|답",
@@ -513,6 +530,11 @@ NEVER: Final = Phrases(
     r"|(?:可能|也许|多分|おそらく)\s*[:：]\Z",
     r"\A(?:only |just |merely |purely )(?:an? )?(?:sketch|example|demonstration|illustration|mock-?up|dummy|draft)\b",
     # what was asked for
+    r"\bfill (?:in|out) (?:this|the) \w+|\bto be (?:corrected|fixed|revised|changed|completed|filled in)\b"
+    r"|\bnot to (?:return|do|answer|output|use|write|say|send)(?: this| that| it)?\s*[:：]?\Z"
+    r"|\b(?:exemple|ejemplo|esempio|exemplo|voorbeeld|beispiel)\b[^.!?\n]{0,60}\b(?:\w+rait|\w+ría|\w+rebbe|seria"
+    r"|würde|könnte"
+    r"|zou)\b",
     r"\b(?:asked|told|instructed|supposed|wanted|expected) (?:\w+ )?to (?:return|write|output|answer|give|say|reply"
     r"|produce|send)\Z|\bso (?:that )?(?:i|we) can (?:\w+ )?(?:extract|fill|complete|replace|provide|produce)\b",
     r"\b(?:this|that|it|the following|below|here|what follows) (?:is|are) (?:not|n't|never)\b"
@@ -581,6 +603,13 @@ CHOICE_BETWEEN: Final = Phrases(
 
 ELIDES: Final = Phrases(
     r"\bonly (?:the )?(?:first |last )?\d+ (?:out )?of (?:the )?\d+\b",
+    r"\bonly (?:the )?(?:first|last|top|\d+) (?:\w+ ){1,3}(?:was|were|is|are|could be|has been|have been) (?:processed"
+    r"|read"
+    r"|extracted|parsed|analy[sz]ed|considered|available|visible|legible|loaded)\b",
+    r"\b(?:list|array|record|data|output|answer|result|response|json|they|it|\w+s) (?:may|might|could|is|are) (?:be )?"
+    r"(?:incomplete|not exhaustive|non-exhaustive|not complete)\b",
+    r"\b(?:j['’]ai omis|se han? omitido|he omitido|ho omesso|sono stat[ie] omess[ie]|foram omitid[oa]s"
+    r"|ich habe [^.!?\n]{1,40} (?:aus|weg)gelassen|ik heb [^.!?\n]{1,40} weggelaten)\b",
     r"^[\s#/*(\[-]*(?:only )?(?:the )?(?:first |top |last )?\d+ (?:out )?of \d+(?: \w+)?[\s)\].]*$",
     r"\b(?:only|first|last|some|few|fewer|more|others?|rest|items?|entries|rows|list|kept|left|removed|skipped)\b"
     r"[^.!?\n]{0,60}\b(?:for (?:the sake of )?(?:brevity|space|length)|to save (?:space|tokens|room))\b",
@@ -659,12 +688,41 @@ ASSERTS: Final = Phrases(
 )
 """Asserts that something was wrong. It counts if it is followed by a value that the answer lacks."""
 
-ASSUMES: Final = Phrases(
-    r"\b(?:i|we)(?:['’]ve| have)? (?:\w+ )?assumed\b|\b(?:is|was|are|were) (?:\w+ )?(?:assumed|estimated by me)\b"
-    r"|\bich habe [^.!?\n]{1,40} angenommen\b|\bj['’]ai (?:\w+ )?supposé\b|\b(?:he supuesto|supuse|asumí)\b"
-    r"|我假设|假定した",
+DOUBTS: Final = Phrases(
+    r"(?<!not )(?<!n't )(?<!no )(?<!never )(?<!without )(?<!any )\b(?:assumed|estimated"
+    r"|an? (?:\w+ )?(?:estimate|estimation"
+    r"|approximation|assumption|guess)|guess(?:ed|ing|work)?|approximate|doubtful|dubious|questionable|debatable"
+    r"|tentative"
+    r"|provisional|uncertain|unsure|unclear|unconfirmed|unverified|unchecked|illegible|unreadable|blurr(?:y|ed)|smudged"
+    r"|ambiguous|fictional|fictitious|invented|made[- ]up|hallucinated|placeholder|transposed|incomplete|missing)\b",
+    r"(?<!no )(?<!without )(?<!without a )(?<!beyond )(?<!any )(?<!in )(?<!of )(?<!i )\b(?:doubts?|discrepanc(?:y|ies)"
+    r"|conflicting)\b|\b(?:two|different|several) (?:different |possible )?values\b",
+    r"\bnot (?:\w+ )?(?:sure|clear|confirmed|verified|certain|legible|readable|confident|exhaustive)\b"
+    r"|\b(?:n['’]t|\d%) (?:\w+ )?(?:sure|certain|clear|legible|confident|exhaustive)\b"
+    r"|\b(?:hard|difficult|impossible) to (?:read|tell|decipher|make out|determine)\b|\bas (?:an? |the )default\b",
+    r"\b(?:unable to|not able to|failed to|(?:could|can)(?: ?not|n['’]t)) (?:be )?(?:\w+ly )?(?:be )?(?:read"
+    r"|determined?"
+    r"|verif(?:y|ied)|confirm(?:ed)?|established?|deciphered?)\b",
+    r"\b(?:may|might|could) (?:well |also |still )?be (?:\w+ )?(?:wrong|incorrect|inaccurate|off|incomplete|outdated"
+    r"|mistaken|different|another)\b|[❌✗✘✖👎]",
+    r"\bnicht (?:\w+ )?(?:sicher|klar|eindeutig|lesbar|bestätigt)\b|\b(?:unsicher|unklar|unleserlich|geschätzt"
+    r"|schätzung"
+    r"|vermut(?:et|lich|ung)|annahme|geraten|erfunden|fiktiv|zweifelhaft)\b|\bich habe [^.!?\n]{1,40} angenommen\b",
+    r"\bpas (?:\w+ )?(?:sûre?|certaine?|claire?|lisible)\b|\b(?:incertaine?|illisible|estimée?|estimation|supposée?"
+    r"|approximati\w+|devinée?|inventée?|fictif|fictive|douteu\w+|j['’]ai (?:\w+ )?supposé)\b",
+    r"\bno (?:estoy|está|es) (?:\w+ )?(?:segur[oa]|clar[oa]|legible)\b|(?<!por )\bsupuest[oa]\b|\b(?:inciert[oa]"
+    r"|ilegible"
+    r"|estimad[oa]|estimación|suposición|inventad[oa]|ficticio|dudos[oa]|he supuesto|supuse|asumí)\b",
+    r"\bnão (?:tenho|estou|está|é) (?:\w+ )?(?:certeza|cert[oa]|segur[oa]|clar[oa]|legível)\b|\b(?:incert[oa]|ilegível"
+    r"|estimativa|suposição|presumid[oa]|fictíci[oa]|duvidos[oa])\b",
+    r"\bnon (?:sono|è) (?:\w+ )?(?:sicur[oa]|cert[oa]|chiar[oa]|leggibile)\b|\b(?:illeggibile|stima|stimat[oa]"
+    r"|supposizione"
+    r"|ipotizzat[oa]|inventat[oa]|fittizi[oa]|dubbi[oa])\b",
+    r"\bniet (?:\w+ )?(?:zeker|duidelijk|leesbaar)\b|\b(?:onzeker|onduidelijk|onleesbaar|schatting|geschat|aanname"
+    r"|verzonnen|fictief|gok)\b",
+    r"我假设|假定|不清楚|看不清|存疑|估计|推测|推定|読み取れ|はっきりしな",
 )
-"""Says that something was assumed. It counts if the sentence names a field or a value of the answer."""
+"""Calls something uncertain, assumed or incomplete. It counts if its clause has a field or a value of the answer."""
 
 CLAIMS: Final = Phrases(
     _START
@@ -697,19 +755,8 @@ ALSO: Final = Phrases(
 )
 """Between a name and a value: it is as likely as the one given."""
 
-UNCLEAR: Final = Phrases(
-    r"\A[\"'`*_)\s]*(?:status |value )?(?:(?:is|was|are|were|seems?|remains?)\s|[:：-]\s?)?(?:\w+ly |still )?(?:\?\W*\Z"
-    r"|(?:unclear|illegible|unreadable|unconfirmed|unverified|uncertain|estimated|approximate|a guess|guessed)\b"
-    r"|not (?:clear|legible|readable|confirmed|verified|certain)\b"
-    r"|(?:could|can)(?: ?not|n['’]t) be (?:read|determined|verified|confirmed|established)\b)",
-)
-"""Directly after the name of a field: its value is uncertain."""
-
-UNREAD: Final = Phrases(
-    r"\b(?:unable to|not able to|failed to|(?:could|can)(?: ?not|n['’]t)) (?:\w+ly )?(?:read|determine|verify|confirm)"
-    r" (?:the |its |his |her |their )?[\"'`*_]*\Z",
-)
-"""Directly before the name of a field: its value is uncertain."""
+ASKED: Final = Phrases(r"\A[\"'`*_)\s]*(?:(?:is|was|are|were|seems?|remains?)\s|[:：-]\s?)?\?\W*\Z")
+"""Directly after the name of a field: a question mark."""
 
 WONDERS: Final = Phrases(
     _START + r"(?:is|are|was|were) [^?\n]{1,80}\bor\b[^?\n]{1,60}\?",
@@ -743,7 +790,7 @@ NEXT_OUTPUT: Final = Phrases(
 
 PREFERRED: Final = Phrases(
     r"[\"'`*”’]{0,9}\s{1,9}(?:(?:would|might|may|could|is|was|seems?(?: to)?|looks?)"
-    r"(?: actually| probably| really)?(?: be)?(?: the| an?)? (?:\w+ )?"
+    r"(?: actually| probably| really)?(?: be| have been)?(?: the| an?)? (?:\w+ )?"
     r"(?:better|best|right|correct|proper|more (?:\w+))|(?:would )?(?:fits?|suits?"
     r"|match(?:es)?)(?: \w+)? better|makes more sense|wäre(?: die| der| das)? (?:\w+ )?(?:besser|richtig|passend)"
     r"\w*|passt besser|serait (?:mieux|plus|la bonne|le bon|préférable)|convient mieux|sería (?:mejor|más|lo correcto)"
@@ -767,12 +814,13 @@ CORRECTED: Final = Phrases(
     r"[\"']\s(?:would|might) be (?:better|more|best|right)",  # // "b" would be better
     r"^\W*(?:(?:this|that) is )?(?:wrong|incorrect|falsch|faux|incorrect[oa])\s*(?:[,;:.!*–—-]|$)",
     r"\b(?:actually|(?:should|must) (?:be|read|say|have been)|correct(?:ed|ion)?(?: (?:is|to|value))?|instead"
-    r"|probably|maybe|perhaps|likely"
+    r"|probably|maybe|perhaps|likely|(?:could|might|may) (?:also )?be|à corriger|debería ser|deve (?:ser|essere)"
+    r"|moet zijn"
     r"|make (?:it|that)|(?:changed?|corrected) to|(?:wrong|incorrect|typo|oops),? (?:it is|it's)?|eigentlich"
     r"|richtig (?:ist|wäre)|korrektur|korrigiert|en realidad|corrección|debe ser|perdón|en fait|devrait être"
     r")\W{1,3}(?:[\"'\d]|(?:true|false|null|yes|no)\b)",  # // should be 4
     r"(?:应(?:该|当)?(?:是|为)|改为|更正|正しくは)\W{0,2}\w",
-    r"\A\W*(?:(?:\w+ )?(?:guess(?:ed)?|dummy)|todo|tbd|fixme\b.*|[\w.,-]{1,30}\s?\?)\W*\Z",
+    r"\A\W*(?:(?:\w+ )?(?:guess(?:ed)?|dummy|assumed|estimated|invented)|todo|tbd|fixme\b.*|[\w.,-]{0,30}\s?\?)\W*\Z",
     r"\b(?:placeholder|made[ -]up|(?:dummy|example|sample|fake|mock) (?:value|data|number|text|name|date))\b",
 )
 """A comment that gives another value, or says that the value next to it is made up."""
@@ -829,7 +877,7 @@ SWAPPED: Final = Phrases(
 
 OBJECTS: Final = Phrases(
     *(each.source for each in (ELIDES, CORRECTS, INVENTS, NEW_ANSWER)),
-    *(each.source for each in (DENIES, TURNS, ASSERTS, ASSUMES, CLAIMS, PREFERRED, ANNOUNCED, SWAPS)),
+    *(each.source for each in (DENIES, TURNS, ASSERTS, DOUBTS, CLAIMS, PREFERRED, ANNOUNCED, SWAPS)),
     *("s/", "~~"),
 )
 """After a value:
@@ -841,8 +889,10 @@ NEGATES: Final = Phrases(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not
 """Says that something was not done, so no value is given."""
 
 BEARS: Final = Phrases(
-    r"[\"'`*_)\]]*\s*(?:[:：]?=|[:：→|\t]|->|=>|(?:is|are|was|were|to|with|by|be|been|as|ist|sind|war|sein|auf|durch|mit|est|sont"
-    r"|était|être|à|par|es|son|era|ser|a|por|como|von|into|is now|instead|gleich)\b"
+    r"[\"'`*_)\]]*\s*(?:[:：]?=|[:：→|\t]|->|=>|(?:is|are|was|were|to|with|by|be|been|as|ist|sind|war|sein|auf|durch|mit"
+    r"|est|sont"
+    r"|était|être|à|par|es|son|era|ser|a|por|como|von|é|são|è|sono|essere|zijn|wordt|moet(?:en)?|into|is now|instead"
+    r"|gleich)\b"
     r"|是|为|為|改为|改成|应为|は|を|が)\s*(?:(?:actually|really|now|in fact|rather|set to|changed to|supposed to be"
     r"|meant to be|to be|be|been|eigentlich|plutôt|realmente|a|an|the)\s+){0,2}[\"'`*_(\[“‘]*\s*"
 )
@@ -861,6 +911,9 @@ REVISES: Final = Phrases(
     r"|changez|corrigez|remplacez|supprimez|cambia|cambie|corrija|corrige|reemplac[ea]|quit[ae]"
     r"|(?:or|oder|ou|o) (?:maybe|perhaps|possibly|vielleicht|peut-être|quizás?))(?: \w+)?\s+"
     r"(?:the |my |its |das |die |den |le |la |les |el |los )?[\"'`*]*\Z",
+    _START + r"(?:(?:also|please|then|now|and|don['’]t forget to|remember to|you should|we should) ){0,3}"
+    r"(?:add|append|include|insert|remove|delete|drop|take) [^.!?\n]{1,60} (?:to|in|into|from"
+    r"|out of) (?:the )?[\"'`*]*\Z",
 )
 """Directly before the name of a field: it is to be changed."""
 

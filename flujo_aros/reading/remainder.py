@@ -255,7 +255,7 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
             return f"{denied}: {label[-60:]!r}; and what precedes it cannot be read"
         if phrases.ANNOUNCED.search(behind):
             return f"{denied}, and the text after it announces one: {label[-60:]!r}"
-    if not others and phrases.NEVER.search(last) and not phrases.OWNS.search(phrases.NEVER.sub(" ", last)):
+    if not others and phrases.NEVER.search(last) and not phrases.OWNS.search(phrases.NEVER.sub("not", last)):
         return f"{denied}: {label[-60:]!r}"
     if not others and is_compared(text, chosen.start, 0):
         return f"{denied}: {label[-60:]!r}"
@@ -442,15 +442,17 @@ _FORMS: Final = expression(
 )
 
 
+_CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+"""Chinese, Japanese, Korean: scripts that put no blanks around the name of a field."""
+
+
 @lru_cache(maxsize=128)
-def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], dict[str, str]]:
-    """Return expressions for the fields of a contract in a sentence, as words and anywhere; names
-    by their folded form.
-    """
+def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str, str]]:
+    """Return the expression for the fields of a contract in a sentence, as words; names by their folded form."""
     written = (r"[\s_-]?".join(map(re.escape, WORD.findall(name))) or re.escape(name) for name in names)
-    in_words = rf"(?<![\w-])(?:{'|'.join(sorted(written, key=len, reverse=True))})(?![\w-])"
-    within = "|".join(map(re.escape, names))
-    return re.compile(in_words, re.I), re.compile(within, re.I), {fold(name): name for name in names}
+    any_name = "|".join(sorted(written, key=len, reverse=True))
+    in_words = rf"(?<![^\W{_CJK}])(?<!-)(?:{any_name})(?!-)(?![^\W{_CJK}])"
+    return re.compile(in_words, re.I), {fold(name): name for name in names}
 
 
 def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], Any]) -> str | None:  # noqa: FBT001
@@ -458,9 +460,8 @@ def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], 
     assertion.
     """
     names = shape.named
-    any_name, cjk, by_fold = _naming(tuple(names))
-    named = any_name if prose.isascii() else cjk
-    if not asserts and named.search(prose) is None and prose.isascii():
+    any_name, by_fold = _naming(tuple(names))
+    if not asserts and any_name.search(prose) is None and prose.isascii():
         return None
 
     @cache
@@ -473,7 +474,7 @@ def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], 
                 return f"the text after it contradicts it: {_excerpt(sentence, 0)!r}"
             if not sentence.isascii() and _names_another_choice(sentence, leaves, names):
                 return f"the text after it names another choice: {_excerpt(sentence, 0)!r}"
-        for found in (any_name if sentence.isascii() else cjk).finditer(sentence):
+        for found in any_name.finditer(sentence):
             begin = max(0, found.start() - _NEAR_SENTENCE)
             near, place = sentence[begin : found.end() + _NEAR_SENTENCE], (found.start() - begin, found.end() - begin)
             key = by_fold.get(fold(found[0]))
@@ -489,13 +490,12 @@ def _against(
 ) -> str | None:
     """Return what a sentence says against the value of the field named at `name`: another value, or a doubt."""
     start, end = name
-    before, behind = sentence[max(0, start - _NEAR_WORDS) : start], sentence[end : end + _NEAR_WORDS]
-    if asserts and phrases.ASSUMES.search(sentence):
-        return "says that {} was assumed"
     if _revises(sentence, start) or phrases.WONDERS.search(sentence):
         return "asks to change {}"
-    if phrases.UNCLEAR.search(behind) or phrases.UNREAD.search(before):  # `The age is illegible.`
-        return "calls {} uncertain" if any(part is not None for part in accepted()) else None
+    ends = [0, *(part.end() for part in _PARTS.finditer(sentence, 0, start))], _PARTS.search(sentence, end)
+    clause = sentence[ends[0][-1] : start] + "…" + sentence[end : ends[1].start() if ends[1] else None]
+    if (asserts and _is_in_doubt(clause)) or phrases.ASKED.search(sentence[end : end + _NEAR_WORDS]):
+        return "calls {} uncertain" if any(part not in (None, "") for part in accepted()) else None
     return "gives {} another value" if _gives_another(sentence, name, shape, accepted) else None
 
 
@@ -581,8 +581,7 @@ def _occurs_in(word: str, sentence: str) -> bool:
     return re.search(rf"(?<![A-Za-z\d_-]){re.escape(word)}(?![A-Za-z\d_-])", sentence, re.I) is not None
 
 
-_CASELESS: Final = expression("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-"""Chinese, Japanese, Korean."""
+_CASELESS: Final = expression(f"[{_CJK}]")
 _LONGEST_ASSERTION: Final = 120
 _NEAR_WORDS: Final = 40
 _NEAR_SENTENCE: Final = 500
@@ -594,7 +593,7 @@ def _may_assert(sentence: str) -> bool:
     """Return whether a text contains any word of denial or assertion."""
     lists = (
         phrases.DENIES, phrases.TURNS, phrases.ASSERTS, phrases.CLAIMS, phrases.PREFERRED, phrases.ANNOUNCED,
-        phrases.SWAPS, phrases.ASSUMES,
+        phrases.SWAPS, phrases.DOUBTS,
     )  # fmt: skip
     return any(each.search(sentence) for each in lists) or "s/" in sentence or "~~" in sentence
 
@@ -606,7 +605,7 @@ def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapp
     }
     if _prefers_another(sentence, held, names) or _takes_away(sentence, held):
         return True
-    if phrases.ASSUMES.search(sentence) and any(_occurs_in(part, sentence) for part in held if part):
+    if any(_is_in_doubt(clause, held) for clause in _PARTS.split(sentence)):
         return True
     if phrases.CONDITION.search(sentence) or phrases.NEGATES.search(sentence):
         return False
@@ -630,6 +629,20 @@ def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapp
     if not sentence.isascii() and _CASELESS.search(sentence) is not None:
         return any(len(token) > 2 and not any(token in part for part in held) for token in tokens)
     return bool(tokens) and _ends_with_another(sentence, held, names)
+
+
+def _is_in_doubt(clause: str, held: Iterable[str] = ("",)) -> bool:
+    """Return whether a clause says that something is uncertain, and has one of these values: `The age is illegible.`"""
+    if phrases.DOUBTS.search(clause) is None or _IF.search(clause) is not None:
+        return False
+    rest = phrases.DOUBTS.sub(" ", clause)
+    return any(not part or _occurs_in(part, rest) for part in held)
+
+
+_PARTS: Final = expression(
+    r"[,;]\s(?!(?:i|we|it|this)\b)|\s[(–—-]|\b(?:but|so|while|although|aber|mais|pero|mas|maar)\b", re.I
+)
+"""Between clauses of which the second one does not refer to the first."""
 
 
 def _prefers_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:

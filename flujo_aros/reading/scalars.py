@@ -982,14 +982,18 @@ def is_placeholder(text: str, names: tuple[str, ...] = ()) -> bool:
 
 _IN_BRACKETS: Final = expression(
     r"(?:<|\[|\$?\{{1,2})\s*([A-Za-z][\w -]{0,60}?)\s*(?:>|\]|\}{1,2})|((?:YOUR|INSERT|ENTER)_\w{1,60})"
+    r"|(?:[Yy]our|[Ii]nsert|[Ee]nter) ([\w ]{1,60}) here"
 )
 _ASKED_FOR: Final = frozenset({"your", "the", "a", "an", "insert", "enter"})
 _SLOT_VALUE: Final = expression(
     r"[:=]\s{0,9}(?:\[\s{0,20})?[\"'`]"
-    r"(?:([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60})|(string|\.\.\.|…))[\"'`]"
+    r"(?:([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60}|(?:[Yy]our|[Ii]nsert|[Ee]nter) [\w ]{1,60} here)"
+    r"|(string|\.\.\.|…))[\"'`]"
 )
 """A value, or the first item of a list, that may be a placeholder. It begins with its colon, since each word of a text
 would be tried as a name."""
+_UNCHANGED: Final = frozenset(("unchanged", "same as above", "as above", "omitted", "truncated"))
+"""Words in brackets for a value that was left out."""
 _NAME_BEFORE: Final = expression(r"([\w-]{1,60})[\"'`]?\s{0,9}\Z")
 
 
@@ -1012,10 +1016,12 @@ def slot_in(text: str, fields: Container[str]) -> str | None:
             unfilled[name] = found[2]
             continue
         words = _IN_BRACKETS.fullmatch(value)
-        said = (words[1] or words[2]) if words else ""
+        said = (words[1] or words[2] or words[3]) if words else ""
         asked = [_stem(word) for word in name_words(said) if word not in _ASKED_FOR and not word.isdigit()]
         if said and (
-            asked == [_stem(word) for word in name_words(name)] or (said in _TYPE_WORDS and not _names_type(name))
+            asked == [_stem(word) for word in name_words(name)]
+            or (said in _TYPE_WORDS and not _names_type(name))
+            or said.lower() in _UNCHANGED
         ):
             return value
     if len(unfilled) > 1 and not any(map(_names_type, unfilled)):

@@ -30,6 +30,7 @@ from flujo_aros.contract import (
     Contract,
     EventContract,
     Invalid,
+    Shape,
     TypeValues,
     Valid,
     WrittenEvent,
@@ -59,6 +60,7 @@ from flujo_aros.reading.candidate import (
     splices,
 )
 from flujo_aros.reading.fields import as_objects
+from flujo_aros.reading.fit import has_required
 from flujo_aros.reading.grammar import NeedMoreInput, expression
 from flujo_aros.reading.lines import read_items, read_lines
 from flujo_aros.reading.node import (
@@ -1133,7 +1135,14 @@ class Search(Generic[T]):
         if value is None and candidate.reason in UNREADABLE:
             part = self.text[candidate.start : candidate.end]
             return remainder.names_fields(part, shape.named) or (not shape.properties and candidate.rank <= chosen.rank)
+        if candidate.start > chosen.start and _is_item(value, shape):
+            return True
         return _names_any(value, (shape.element(0) if self.shape.only_lists else shape).keys)
+
+    def _is_words(self, candidate: Candidate[T]) -> bool:
+        """Return whether brackets that cannot be an answer hold words (`[3 more omitted]`) or an index (`a["b"]`)."""
+        is_index = self.text[candidate.start - 1].isalnum() and self.text[candidate.start] == "["
+        return not candidate.fits and (is_index or any(edit.code == "unquoted-value" for edit in candidate.edits))
 
     def _is_another_item(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
         """Return whether this is an item that the chosen list lacks: below the list, or beside its only item."""
@@ -1224,7 +1233,9 @@ class Search(Generic[T]):
             others = [
                 Span(c.start, c.end)
                 for c in self.found
-                if c is not candidate and c.end <= len(self.text) and not (c.start > candidate.start and _is_words(c))
+                if c is not candidate
+                and c.end <= len(self.text)
+                and not (c.start > candidate.start and self._is_words(c))
             ]
         span, valid, draft = Span(candidate.start, candidate.end), candidate.valid, candidate.draft
         value = partial(as_json, None if valid is None else valid.value, draft.value if draft else None)
@@ -1284,9 +1295,17 @@ def _span(candidate: Candidate[T]) -> Span:
     return Span(candidate.start, candidate.end)
 
 
-def _is_words(candidate: Candidate[T]) -> bool:
-    """Return whether brackets that cannot be an answer hold words, not data: `[3 more omitted]`."""
-    return not candidate.fits and any(edit.code == "unquoted-value" for edit in candidate.edits)
+def _is_item(value: object, shape: Shape) -> bool:
+    """Return whether JSON could be one more item of a list in the answer: it has all keys of one, and no others."""
+    if not is_dict(value) or len(value) < _FEWEST_KEYS:
+        return False
+    items = [part.element(0) for part in shape.properties.values() if part.allows("array")]
+    return any(
+        has_required(value, kind) and all(map(kind.knows, value)) for item in items for kind in (item, *item.branches)
+    )
+
+
+_FEWEST_KEYS: Final = 2
 
 
 def _names_any(value: object, keys: Container[str], depth: int = 3) -> bool:

@@ -133,7 +133,7 @@ _GROUPS: Final = (
     "visit appointment follow_up=next_visit=next_appointment follow followup next checkup",
     "start=begin from since",
     "end=finish until till stop",
-    "quantity=qty count amount piece unit units",
+    "quantity=qty=qt count amount piece unit units aantal hoeveelheid quantidade",
     "company employer business organization=organisation=org firm vendor supplier seller",
     "role position job occupation=profession=job_title",
     "shipping=delivery ship",
@@ -205,7 +205,7 @@ _GROUPS: Final = (
     "id=identifier",
     "limit max_result top_k page_size",
     "argument=args=parameter=param",
-    # common fields in German, French, Spanish, Italian and Portuguese
+    # common fields in German, French, Spanish, Italian, Portuguese and Dutch
     "note notiz notizen anmerkung anmerkungen bemerkung bemerkungen hinweis kommentar remarque commentaire nota",
     "note observacion observaciones comentario osservazione observacao",
     "city stadt wohnort ville ciudad citta cidade",
@@ -227,7 +227,7 @@ _GROUPS: Final = (
     "weight gewicht poids peso",
     "reason grund begrundung raison motivo razon",
     "language sprache langue idioma lingua",
-    "country pays pais paese",
+    "country pays pais paese land",
     "birth geburtsdatum geburtstag naissance nacimiento nascita",
     "gender geschlecht sexe sexo",
     "duration dauer duree duracion durata",
@@ -344,6 +344,8 @@ def _spelled_like(key: str, name: str, mine: Sequence[str], its: Sequence[str]) 
 
 
 _VAGUE: Final = _GENERIC | _NEUTRAL | _UNITS
+_FURTHER: Final = _stems("more additional further extra remaining 2 3 second continued")
+"""Words of keys that continue a list: `lines`, `more_lines`."""
 _COUNTING: Final = _stems("num number nr count anzahl numero cantidad nombre quantita items list array")
 _NAMING: Final = _stems("name value val field text string my your full") | _LINKING
 
@@ -360,6 +362,8 @@ def is_another_name(key: str, name: str, *, blank: bool) -> bool:
         return True
     mine, its = words_of(key), words_of(name)
     less, more = set(mine) - set(its), set(its) - set(mine)
+    if less and not more and name.endswith("s") and less <= _FURTHER:
+        return True
     if _contrast(less, more) or not (less or more):
         return bool(mine) and not (less or more)
     if likeness(key, name) is not Likeness.SURE:

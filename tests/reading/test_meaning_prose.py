@@ -202,6 +202,26 @@ def test_a_later_sentence_that_retracts_the_answer_rejects_the_reply(behind: str
         "carrier\tair",
         "(weight kg in thousands)",
         "Shelf: basement",
+        "The shelf is an estimate.",
+        "I'm not 100% sure that the carrier is right.",
+        "Take the weight kg with a grain of salt.",
+        "The code was hard to read, so it may be wrong.",
+        "I put in C7 as a default.",
+        "One of the digits of PX-20 is missing.",
+        "❌ carrier",
+        "⚠️ weight kg: 4",
+        "Attenzione: carrier deve essere air.",
+        "Let op: carrier moet air zijn.",
+        "Non sono sicuro di carrier.",
+        "Não tenho certeza sobre carrier.",
+        "Bei carrier bin ich mir nicht sicher.",
+        "Ik ben niet zeker over carrier.",
+        "shelf es una estimación.",
+        "shelf è una stima.",
+        "Air would have been the better carrier.",
+        'Also add "fragile" to labels.',
+        "parcel['carrier'] = 'air'",
+        "I disagree.",
     ],
 )
 def test_a_later_sentence_that_replaces_a_value_rejects_the_reply(behind: str) -> None:
@@ -276,6 +296,15 @@ def test_a_later_sentence_that_replaces_a_value_rejects_the_reply(behind: str) -
         "The trace id is unclear, so it is null.",
         "I was unable to read the trace id.",
         "The carrier is clear from the slip.",
+        "I did not estimate the weight kg.",
+        "There is no doubt about the carrier.",
+        "I could not find the trace id, but the carrier is stated.",
+        "If the shelf is uncertain, tell me.",
+        "I made no assumptions.",
+        "❌ trace id: not on the slip",
+        "Sin duda, carrier es sea.",
+        "Por supuesto, puedo darte más detalles de shelf.",
+        "Sono sicuro che carrier è sea.",
     ],
 )
 def test_chatter_after_an_answer_is_harmless(behind: str) -> None:
@@ -649,6 +678,15 @@ def test_a_field_next_to_an_envelope_that_contradicts_it_rejects_the_reply(key: 
         ({"note": "Example only"}, False),
         ({"_note": "the shelf is a guess"}, False),
         ({"truncated": True}, False),
+        ({"uncertain_fields": ["shelf"]}, False),
+        ({"labels": ["x"], "uncertain_fields": ["trace_id"]}, True),
+        ({"warnings": ["The shelf may be wrong."]}, False),
+        ({"warnings": ["No trace id was found."]}, True),
+        ({"is_final": False}, False),
+        ({"is_final": True}, True),
+        ({"next_cursor": "b7"}, False),
+        ({"next_cursor": None}, True),
+        ({"changes": {"carrier": "air"}}, False),
         ({"truncated": False, "note": "from the slip"}, True),
         ({"shelfCorrection": "D1"}, False),
         ({"correction": None}, True),
@@ -711,6 +749,7 @@ def test_footnotes_and_their_numbers_are_prose() -> None:
         '[{"carrier": "air"}]',
         '```json\n{"set": {"carrier": "air"}}\n```',
         '{"changes": [{"field": "carrier", "new": "air"}]}',
+        'parcel["carrier"] = "air"',
     ],
 )
 def test_json_below_the_answer_that_edits_a_field_rejects_the_reply(behind: str) -> None:
@@ -805,7 +844,7 @@ def test_a_number_before_the_name_of_a_field_is_its_value() -> None:
     assert isinstance(read('{"nights": 3}\n\nThe stay has 4 nights.', Stay), Rejected)
 
 
-@pytest.mark.parametrize("comment", ["TODO", "guess", "dummy", "FIXME: look it up", "should be no", "false?"])
+@pytest.mark.parametrize("comment", ["TODO", "guess", "dummy", "FIXME: look it up", "should be no", "false?", "??"])
 def test_a_comment_that_doubts_its_value_rejects_the_reply(comment: str) -> None:
     assert isinstance(read(f'{{"code": "PX-20", "insured": true // {comment}\n}}', Parcel), Rejected)
     assert isinstance(read('{"code": "PX-20", "insured": true // from the label\n}', Parcel), Accepted)

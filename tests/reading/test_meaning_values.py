@@ -764,9 +764,32 @@ def test_the_same_placeholder_in_several_fields_is_a_template() -> None:
     assert read('{"city": "string", "street": "Quay"}', both).value == {"city": "string", "street": "Quay"}
 
 
-@pytest.mark.parametrize("last", ["...", "etc.", "and so on", "(12 more)", "+3 more"])
+@pytest.mark.parametrize(
+    "last",
+    [
+        "...", "etc.", "and so on", "(12 more)", "+3 more", "[...]", "(others omitted)", "[truncated]", "<more>",
+        "2 others", "among others", "usw.", "u.a.", "ecc.", "enz.", "entre otros",
+    ],
+)  # fmt: skip
 def test_a_last_item_that_announces_more_items_rejects_the_reply(last: str) -> None:
     assert why(json.dumps(["a", "b", last]), list[str]) is Reason.AMBIGUOUS
+    assert why(f"['a', 'b', {last!r}]", list[str]) is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize("last", ["more", "others", "the rest", "to be continued", "rest day", "via", "(see above)"])
+def test_a_last_item_that_may_be_an_item_is_one(last: str) -> None:
+    assert read(json.dumps(["a", "b", last]), list[str]).value == ["a", "b", last]
+
+
+@pytest.mark.parametrize("name", ["insert name here", "Your name here", "[unchanged]", "[same as above]"])
+def test_words_that_ask_for_a_value_are_a_placeholder(name: str) -> None:
+    assert why(json.dumps({"name": name}), Person) is Reason.ECHOED_SCHEMA
+    assert read('{"name": "Insert coin here"}', Person).value == Person(name="Insert coin here")
+
+
+@pytest.mark.parametrize("key", ["more_extras", "additional_extras", "extras2"])
+def test_a_list_that_continues_under_another_key_rejects_the_reply(key: str) -> None:
+    assert isinstance(read(json.dumps({"name": "Ann", "extras": ["cot"], key: ["lift"]}), Guest), Rejected)
 
 
 def test_a_string_of_two_joined_words_is_not_a_single_item_list() -> None:

@@ -78,8 +78,8 @@ class Aros(AbstractCapability[Any]):
     `contract` has the requirements for an output; by default it is the output type of the agent. `ladder` has the
     stages for an output that cannot be read; by default it is the ladder for the contract. If no stage succeeds, the
     run raises `OutputError` with the reason, the issues, the stages tried, all texts and the usage. A valid output
-    passes unchanged and costs no further call. `buffer_stream` holds a streamed reply back until it is complete, so
-    that nothing is shown that is repaired later. `capture_content` includes the texts of replies in events and
+    passes unchanged and costs no further call. `buffer_stream` holds a streamed reply back until it is complete; if the
+    output of the agent is text, the output itself is then shown. `capture_content` includes the texts of replies in events and
     metadata. `clean_history` replaces a repaired reply by the accepted JSON, so that the model does not imitate its own
     error. `evidence` supplies the statistics for a ladder with `adaptive=True`, for example `journal.evidence()`.
 
@@ -287,10 +287,7 @@ class Aros(AbstractCapability[Any]):
 
         async def validate(accepted: Accepted[Any]) -> Any:
             if own is None:
-                as_written = wire.contract.mode == "json" and not is_repaired(accepted, output)
-                # A string is the text itself: as JSON, it would reach the user in quotes.
-                value = accepted.value if isinstance(accepted.value, str) else wire.text_of(accepted)
-                return await handler(output if as_written else value)
+                return await handler(_output_of(wire, accepted, output))
             with settled_as(wire.settled(accepted, None)):
                 return await handler(wire.text_of(accepted))
 
@@ -346,7 +343,7 @@ class Aros(AbstractCapability[Any]):
     async def _put_behind(self, ctx: RunContext[Any], response: ModelResponse) -> str:
         """Return the missing block of a reply that has already been shown, which can only be appended.
 
-        A buffered reply becomes the same as in a run without a stream.
+        A buffered text becomes the output itself before it is shown.
         """
         run, text = self._run(ctx), response.text
         exchange = run.exchange
@@ -357,15 +354,19 @@ class Aros(AbstractCapability[Any]):
             if ordered is not response:
                 exchange.stream.revise(parts=ordered.parts)
         contract = run.wanted
-        if not isinstance(contract, BlockContract) or response.tool_calls:
+        is_replaced = self.buffer_stream and exchange.parameters.output_mode == "text"
+        if contract is None or response.tool_calls or not (is_replaced or isinstance(contract, BlockContract)):
             return ""
         if text is None and ctx.retry < ctx.max_retries:
             return ""  # the host asks again
-        text = text or ""
-        outcome = await Recovery(run, Wire.of(contract, wanted=True)).outcome(text)
-        if self.buffer_stream and isinstance(outcome, Accepted) and outcome.origin != "first":
-            exchange.settled = (outcome.text, outcome)
-            clean_history(run, outcome.text, None)
+        text, wire = text or "", Wire.of(contract, wanted=True)
+        run.texts.append(text)
+        outcome = await Recovery(run, wire).outcome(text)
+        if is_replaced and isinstance(outcome, Accepted):
+            text = _output_of(wire, outcome, text)
+            clean_history(run, text, None)
+        if is_replaced:
+            exchange.settled = (text, outcome)
             return ""
         return put_behind(run, text, outcome)
 
@@ -388,6 +389,14 @@ async def _recovered(
     if isinstance(outcome, Accepted):
         return value
     raise run.error(outcome)
+
+
+def _output_of(wire: Wire, accepted: Accepted[Any], text: str) -> str:
+    """The accepted value as the output of an agent whose output is text; `text` is what the model wrote."""
+    if wire.contract.mode == "json" and not is_repaired(accepted, text):
+        return text
+    # A string is the text itself: as JSON, it would reach the user in quotes.
+    return accepted.value if isinstance(accepted.value, str) else wire.text_of(accepted)
 
 
 def _text_of(output_context: OutputContext, output: RawOutput, exchange: Exchange) -> str:

@@ -387,8 +387,9 @@ async def recover(
     exchange = run.exchange
     recovery = Recovery(run, wire, validate, checked_later=output_function)
     text = text if text.strip() else ""  # what pydantic-ai accepts as text if there is none
-    run.texts.append(text)
     known = exchange.settled[1] if exchange.settled is not None and exchange.settled[0] == text else None
+    if known is None:
+        run.texts.append(text)
     outcome = await recovery.outcome(text) if known is None else known
     settled, value, refusal = await recovery.validated(outcome)
     passed = (wire.wanted or wire.contract).checks if known is None else ()  # of a contract, only if all of it was read

@@ -212,6 +212,34 @@ def test_a_stream_that_is_held_back_shows_the_block_in_front(replies, final):
     assert [m.text for m in result.all_messages() if isinstance(m, ModelResponse)] == [final]
 
 
+@pytest.mark.parametrize(
+    ("contract", "replies"),
+    [
+        (Item, ["{'name': 'pen', 'qty': 3,}"]),
+        (Item, ['{"name": "pen", "qty": "a few"}', '{"name": "pen", "qty": 3}']),
+        (str, ['"a pen"']),
+        (Output.tagged("result", Item, max_retries=1), ["<result>no</result>", GOOD]),
+        (Output.event(["said"]), ["Only prose."]),
+    ],
+    ids=["repaired", "asked again", "string", "tagged", "event"],
+)
+def test_a_stream_that_is_held_back_shows_the_output_itself(contract, replies):
+    script = Script(*replies)
+    deltas, result = asyncio.run(streamed(Agent(script.model, capabilities=[Aros(contract, buffer_stream=True)]), ASK))
+    assert "".join(deltas) == result.output
+    assert result.output == run(Script(*replies), contract, ASK).output
+    assert script.calls == len(replies)
+    assert [m.text for m in result.all_messages() if isinstance(m, ModelResponse)] == [result.output]
+
+
+def test_a_rejected_text_that_is_held_back_is_recovered_only_once():
+    script = Script("no", "still no")
+    made = Agent(script.model, capabilities=[Aros(Item, Ladder(stages=(LlmRepair(attempts=1),)), buffer_stream=True)])
+    with pytest.raises(OutputError, match="no value: no_json") as error:
+        asyncio.run(streamed(made))
+    assert (script.calls, error.value.texts) == (2, ("no", "still no"))
+
+
 def test_a_block_as_output_type_is_a_typed_value():
     script = Script("On it.", f"{BLOCK}\nDone.")
     result = run(script, None, output=PLAN.as_output())

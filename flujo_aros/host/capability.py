@@ -79,9 +79,10 @@ class Aros(AbstractCapability[Any]):
     stages for an output that cannot be read; by default it is the ladder for the contract. If no stage succeeds, the
     run raises `OutputError` with the reason, the issues, the stages tried, all texts and the usage. A valid output
     passes unchanged and costs no further call. `buffer_stream` holds a streamed reply back until it is complete; if the
-    output of the agent is text, the output itself is then shown. `capture_content` includes the texts of replies in events and
-    metadata. `clean_history` replaces a repaired reply by the accepted JSON, so that the model does not imitate its own
-    error. `evidence` supplies the statistics for a ladder with `adaptive=True`, for example `journal.evidence()`.
+    output of the agent is text, the output itself is then shown. `capture_content` includes the texts of replies in
+    events and metadata. `clean_history` replaces a repaired reply by the accepted JSON, so that the model does not
+    imitate its own error. `evidence` supplies the statistics for a ladder with `adaptive=True`, for example
+    `journal.evidence()`.
 
     ```python
     agent = Agent("openai:gpt-4o-mini", output_type=Invoice, capabilities=[Aros()])
@@ -392,7 +393,7 @@ async def _recovered(
 
 
 def _output_of(wire: Wire, accepted: Accepted[Any], text: str) -> str:
-    """The accepted value as the output of an agent whose output is text; `text` is what the model wrote."""
+    """Return an accepted value as the output of an agent with text output; `text` is what the model wrote."""
     if wire.contract.mode == "json" and not is_repaired(accepted, text):
         return text
     # A string is the text itself: as JSON, it would reach the user in quotes.

@@ -105,20 +105,23 @@ class RepairLog(Sequence[Repair]):
         self,
         edits: Sequence[Edit],
         text: str,
-        tree: Callable[[], tuple[Node | None, Sequence[Edit]]],
+        root: Node | None = None,
         names: dict[int, str] | None = None,
+        *,
+        unlisted: Callable[[], Sequence[Edit]] = tuple,
     ) -> None:
-        """`tree` returns the nodes that contain the edits, and further edits made while parsing them."""
+        """`root` has the nodes that contain the edits. `unlisted` returns further edits, made before these."""
         self._edits = edits
         self._text = text
-        self._tree = tree
+        self._root = root
         self._names = names or {}
+        self._unlisted = unlisted
 
     @cached_property
     def _all(self) -> tuple[Repair, ...]:
-        root, unlogged = self._tree()
+        root = self._root
         built: list[Repair] = []
-        for edit in (*unlogged, *self._edits):
+        for edit in (*self._unlisted(), *self._edits):
             code, risk, start, end, after, path = edit
             if code in _OF_VALIDATOR and isinstance(path, str):
                 start, end = span_at(root, path) or (start, end)

@@ -549,7 +549,7 @@ def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
     repaired = _repaired_block(masked, contract, len(text) if first is None else first[1])
     if repaired is not None:
         fields, node, edits = repaired
-        repairs = RepairLog(edits, text, lambda: (node, ()))
+        repairs = RepairLog(edits, text, node)
         return _with_prose(fields, text, (node.start, node.end), repairs)
     if first is None:
         return Rejected(Reason.NO_JSON, (Issue("$", "missing_block", "the reply contains no JSON object"),), text)

@@ -799,7 +799,7 @@ class Search(Generic[T]):
             return Accepted(verdict.value, Trust.CLEAN, "first", (), self.text)
         end = len(self.text)
         cut = Edit("truncated", Risk.LOSSY, end, end, "", "$")
-        return Accepted(verdict.value, Trust.LOSSY, "first", RepairLog([cut], self.text, lambda: (None, ())), self.text)
+        return Accepted(verdict.value, Trust.LOSSY, "first", RepairLog([cut], self.text), self.text)
 
     def _scalar(self, place: Span, text: str) -> Candidate[T] | None:
         """Read a part of a text as the scalar that the contract expects; None if there is nothing in it."""
@@ -1219,7 +1219,8 @@ class Search(Generic[T]):
         trust = Trust.CLEAN if risk is None else (Trust.LOSSLESS, Trust.INFERRED, Trust.LOSSY)[risk]
         if candidate.valid is None:
             raise AssertionError("only a candidate that fits is accepted")
-        log = RepairLog(edits, text, partial(self._tree, candidate), candidate.names)
+        fast = partial(rewrites, text, candidate.start, candidate.end) if candidate.rewritten is not None else tuple
+        log = RepairLog(edits, text, candidate.node, candidate.names, unlisted=fast)
         return Accepted(candidate.valid.value, trust, "first", log, text)
 
     def _unexplained(self, candidate: Candidate[T]) -> Issue | None:
@@ -1243,12 +1244,6 @@ class Search(Generic[T]):
         if comments and (said := remainder.contradiction_in("\n".join(comments), self.shape, value)) is not None:
             return said
         return remainder.prose_rest(self.text[: self.scanner.ended_at], span, others, self.shape, value)
-
-    def _tree(self, candidate: Candidate[T]) -> tuple[Node | None, Sequence[Edit]]:
-        """Return the nodes, for the paths of the repairs. The edits of `rewrite` are listed on first access."""
-        if candidate.rewritten is None:
-            return candidate.node, ()
-        return None, rewrites(self.text, candidate.start, candidate.end)
 
     # --- rejecting --------------------------------------------------------------------------------------------
 

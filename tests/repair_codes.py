@@ -85,6 +85,8 @@ EXAMPLES: dict[str, Example] = {
     "doubled-braces": Example('{{"a": 1}}', has(a=INT)),
     "key-value-lines": Example("a: 1\nb: 2", has(a=INT, b=INT)),
     "keyword-arguments": Example("Ticket(a=1)", has(a=INT) | {"title": "Ticket"}),
+    "field-tags": Example("<a>1</a>", has(a=INT)),
+    "table": Example("| a |\n|---|\n| 1 |", has(a=INT)),
     "list-items": Example("- a\n- b", {"type": "array", "items": {"type": "string"}}),
     "envelope": Example('{"result": {"a": 1}}', has(a=INT)),
     # punctuation

@@ -37,6 +37,11 @@ _NESTED: Final = expression(
 _KEY: Final = expression(
     r"(?P<quote>[\"']?)(?P<key>[^\W\d][\w -]{0,60}?|[\w.-]{1,60})(?P=quote)[ \t]*:(?:[ \t]+(?P<value>.*))?\Z"
 )
+_MARKED: Final = expression(
+    r"^(?P<indent>[ \t]*)(?:[-*•+]|\d{1,2}[.)])[ \t]+(\*\*|__|`)(?P<key>[^\W\d][\w -]{0,60}?)(?::\2|\2:)(?=\s)", re.M
+)
+_LIST_BELOW: Final = expression(r"^[ \t]*[-*•+\d][^\n]*:(?:\*\*|__|`)?[ \t]*\n[ \t]+[-*•+][ \t]", re.M)
+"""`- **Tags**:`, a key in a list of Markdown that holds further lists."""
 _FENCE: Final = expression(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
 _ITEM: Final = expression(r"^(?P<indent>[ \t]*)(?P<mark>[-*•+–]|(?P<number>\d{1,3})[.)])[ \t]+(?P<value>\S.*)", re.M)
 _ANNOUNCED: Final = expression(r"\s*[^.!?。！？\n]{1,80}[:：][\s*_]*")
@@ -60,13 +65,21 @@ def read_lines(text: str, shape: Shape) -> Node | None:
     if shape.branches and not shape.required:
         found = [read_lines(text, branch) for branch in shape.branches[:_MAX_BRANCHES]]
         return max((node for node in found if node is not None), key=lambda node: len(node.value), default=None)
-    if not _wanted(shape) and not (shape.items and shape.items.required):
+    if not wanted(shape) and not (shape.items and shape.items.required):
         return None
-    nested = _Nested(text, shape).read() if _NESTED.search(text) else None
-    return nested or (_read_flat(text, shape) if _wanted(shape) else None)
+    node = _Nested(text, shape).read() if _NESTED.search(text) else None
+    if node is None and _LIST_BELOW.search(text):
+        node = _Nested(_MARKED.sub(_unmarked, text), shape).read()
+    node = node or (_read_flat(text, shape) if wanted(shape) else None)
+    return None if node is not None and node.kind == OBJECT and _goes_on(text, node.value[-1], shape) else node
 
 
-def _wanted(shape: Shape) -> AbstractSet[str]:
+def _unmarked(found: re.Match[str]) -> str:
+    """Return a key without its bullet and emphasis, in the same number of characters."""
+    return f"{found['indent']}{found['key']}:".ljust(len(found[0]))
+
+
+def wanted(shape: Shape) -> AbstractSet[str]:
     """Return the keys that there must be lines for: the required ones or, if there are none, several optional ones."""
     return shape.required or (shape.properties.keys() if len(shape.properties) > 1 else frozenset())
 
@@ -95,7 +108,7 @@ def read_items(text: str, shape: Shape) -> Node | None:
         raw = item["value"].rstrip()
         if _BOX.search(raw) or CORRECTS.search(raw) or ELIDES.search(raw):
             return None
-        node = _scalar(raw, item.start("value"), element)
+        node = read_scalar(raw, item.start("value"), element)
         if node is None or node.kind in (ARRAY, OBJECT) or (node.kind == BARE and _EMPHASIS.search(node.value)):
             return None
         items.append(node)
@@ -135,7 +148,7 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
             is_free = members and not (pending or apart)
             if is_free and found is not None and found["value"].strip() and found["key"] not in members:
                 begin = start + found.start("value")
-                other = _scalar(_without_emphasis(found), begin, ANY)
+                other = read_scalar(_without_emphasis(found), begin, ANY)
                 if other is not None:  # a key that may be meant for one of the fields
                     members[found["key"]] = Member(found["key"], start + found.start("key"), other)
                     continue
@@ -146,24 +159,23 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
             return None
         raw, begin = _without_emphasis(found), start + found.start("value")
         begin += len(found["value"]) - len(raw)
-        value = _scalar(raw.rstrip("; \t") if semicolons else raw, begin, shape.member(name))
+        value = read_scalar(raw.rstrip("; \t") if semicolons else raw, begin, shape.member(name))
         if value is None:
             return None
         members[name] = Member(name, start + found.start("key"), value)
         apart = False
         signs.add("=" if found["sign"] == "=" else ":")
         last = name if value.kind in (STRING, BARE) and _is_free(shape.member(name)) else None
-    if not _wanted(shape) <= members.keys() or len(signs) > 1:
+    if not wanted(shape) <= members.keys() or len(signs) > 1:
         return None
     nodes = list(members.values())
-    final = nodes[-1]
-    if shape.knows(final.key) and _is_free(shape.member(final.key)) and _goes_on(text, final):
-        return None
-    return Node(OBJECT, nodes, nodes[0].start, final.node.end)
+    return Node(OBJECT, nodes, nodes[0].start, nodes[-1].node.end)
 
 
-def _goes_on(text: str, final: Member) -> bool:
+def _goes_on(text: str, final: Member, shape: Shape) -> bool:
     """Return whether the paragraphs after the last line may belong to its string: a letter, or more sentences."""
+    if not (shape.knows(final.key) and _is_free(shape.member(final.key))):
+        return False
     begin, end = text.rfind("\n", 0, final.start) + 1, text.find("\n", final.node.end)
     rest = text[end:].lstrip() if end >= 0 else ""
     if not any(map(str.isalnum, rest)) or rest.startswith(("```", "~~~", "---")):
@@ -185,7 +197,7 @@ def _without_emphasis(found: re.Match[str]) -> str:
     return value.removeprefix(mark).lstrip() if mark and not found["close"] and value.startswith(mark) else value
 
 
-def _scalar(raw: str, start: int, shape: Shape) -> Node | None:
+def read_scalar(raw: str, start: int, shape: Shape) -> Node | None:
     """Return the value of one line, or None if it is a placeholder or uncertain."""
     raw = raw.rstrip().rstrip(",").rstrip()
     raw = raw[:-2].rstrip() if raw.endswith("**") and not raw.startswith("**") and raw.count("**") == 1 else raw
@@ -360,7 +372,7 @@ class _Nested:
         if re.fullmatch(r"[|>][+-]?", raw):
             return self._text(raw, start, indent)
         if raw:
-            return None if below is not None and below.indent > indent else _scalar(raw, start, shape)
+            return None if below is not None and below.indent > indent else read_scalar(raw, start, shape)
         if below is not None and (below.indent > indent or (below.indent == indent and below.body.startswith("-"))):
             return self._block(below.indent, shape, depth + 1)
         return Node(LITERAL, None, start, start)

@@ -59,7 +59,7 @@ from flujo_aros.reading.candidate import (
     rewrites,
     splices,
 )
-from flujo_aros.reading.fields import as_objects
+from flujo_aros.reading.fields import as_objects, read_table, read_tags
 from flujo_aros.reading.fit import has_required
 from flujo_aros.reading.grammar import NeedMoreInput, expression
 from flujo_aros.reading.lines import read_items, read_lines
@@ -125,7 +125,9 @@ _EMPTY: Final = expression(r"[{}\[\]\s]*")
 
 _QUOTES: Final = "\"'“”‘’«»„"
 
-_NO_ARGUMENTS: Final = frozenset({"unquoted-value", "ignored_key", "near_miss_key", "moved_key"})
+_MARKED: Final = (read_tags, read_table)
+"""Notations that a reply which declines may use to show a form."""
+_NO_ARGUMENTS: Final = frozenset({"unquoted-value", "call-around", "ignored_key", "near_miss_key", "moved_key"})
 """Repairs that show that a call is not the answer: a variable in place of a value, or an argument of another name."""
 _SPAN_OF: Final = attrgetter("start", "end")
 _QUICK: Final = 2
@@ -1007,18 +1009,25 @@ class Search(Generic[T]):
         return self._only(self._adopt(Candidate(0, 0, LINES), outcome, len(self.text), "keyword-arguments"))
 
     def _lines(self) -> Reading[T] | None:
-        inline = all(c.rank == INLINE or c.reason is Reason.ECHOED_SCHEMA for c in self.found)
-        if not inline or self.truncated is True:
+        if self.truncated is True:
             return None
+        apart = [c for c in self.found if c.rank != INLINE and c.reason is not Reason.ECHOED_SCHEMA]
         text = mask_reasoning(self.text, unopened=True)
-        node = read_lines(text, self.shape)
-        if node is not None:
-            edit = Edit("key-value-lines", Risk.INFERRED, node.start, node.end, "{…}", "$")
-        elif (node := read_items(text, self.shape)) is not None:
-            edit = Edit("list-items", Risk.INFERRED, node.start, node.end, "[…]", "$")
-        else:
-            return None
-        return self._only(self._of_node(node, [edit]))
+        for reads, code, risk in (
+            (read_lines, "key-value-lines", Risk.INFERRED),
+            (read_items, "list-items", Risk.INFERRED),
+            (read_tags, "field-tags", Risk.INFERRED),
+            (read_table, "table", Risk.INFERRED),
+        ):
+            if apart and reads is not read_tags:
+                continue
+            node = reads(text, self.shape)
+            if node is not None and reads in _MARKED and _CANNOT.search(text, 0, node.start):
+                return None
+            if node is not None and all(node.start <= c.start < node.end for c in apart):
+                edit = Edit(code, risk, node.start, node.end, "[…]" if node.kind == ARRAY else "{…}", "$")
+                return self._only(self._of_node(node, [edit]))
+        return None
 
     def _only(self, candidate: Candidate[T]) -> Reading[T] | None:
         """Return the outcome of the only candidate, or None if it does not fit."""

@@ -303,6 +303,8 @@ WHY: Final = {
     "doubled-braces": "The braces were doubled, as in templates.",
     "key-value-lines": "The answer was written as lines of `key: value`.",
     "keyword-arguments": "The answer was written as a call with keyword arguments.",
+    "field-tags": "Each field of the answer had a tag.",
+    "table": "The answer was written as a Markdown table.",
     "list-items": "The answer was written as a Markdown list.",
     "envelope": "The answer was inside another object.",
     "trailing-comma": "JSON allows no comma after the last member.",

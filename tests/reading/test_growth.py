@@ -99,6 +99,12 @@ def test_an_endless_run_of_white_space_is_passed_over_once(around: str, flood: s
         ('{"count": 3}\n' + "the maximum count " * 4_000, ORDER),
         ('{"count": 3}\n' + "*" * 100_000 + " x\na → 4", ORDER),
         ('{"count": 3, "name": "' + "n" * 100_000 + '"}\n' + "a count in euros " * 10_000, ORDER),
+        ("<name>" * 40_000 + "a" * 40_000 + "</count>" * 40_000, ORDER),
+        ("<count>3</count>" + "<name " * 40_000, ORDER),
+        ("|" + " | " * 40_000 + "\n|" + "-|" * 40_000 + "\n" + "| count " * 40_000, ORDER),
+        ("dict(count='" + "\\'" * 40_000 + "dict(a=" * 20_000, ORDER),
+        ("dict(" + " " * 40_000 + "a" * 40_000 + "dict(a= " * 20_000, ORDER),
+        ("- **count**: " * 10_000 + "\n- **a:** \n  - b" * 10_000, ORDER),
     ],
 )
 def test_no_sentence_or_mark_of_an_endless_line_is_a_reason_to_read_all_of_it_again(text: str, contract: Any) -> None:

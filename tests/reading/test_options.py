@@ -42,7 +42,7 @@ def test_an_unknown_option_of_a_stream_is_an_error_before_the_reply_begins() -> 
         ('{"a": ', "short enough"),
         ('{"a": }', "quotes inside a string"),
         ('{"a": "b"}', "corrected output"),
-        ("| a |\n|---|\n| 1 |", "Answer with the output that was asked for"),
+        ("| a |\n|---|\n| 1 |\n| 2 |", "Answer with the output that was asked for"),
         ("I'm sorry, I can't help with that.", 'it says "I\'m sorry"'),
         ("I can’t help with that.", "it says 'I can’t'"),
         ('{"type": "object", "properties": {"a": {"type": "integer"}}}', "Do not repeat the schema"),

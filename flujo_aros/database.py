@@ -166,7 +166,7 @@ def _keep_private(file: Path, noun: str) -> None:
 
 
 def _log_ahead(connection: sqlite3.Connection, deadline: float) -> None:
-    """Switch to the write-ahead log, with which readers and one writer at a time do not wait for each other.
+    """Switch to the write-ahead log, so that readers and the writer do not wait for each other.
 
     If another process is switching a new file at this moment, SQLite refuses at once, whatever its `busy_timeout`.
     """

@@ -55,7 +55,7 @@ class Suggestion:
     sure: bool = False
 
     def only_in(self, text: str) -> tuple[int, int] | None:
-        """Return the position of the wrong name in a text; None if it does not occur exactly once."""
+        """Return the position of the wrong name in a text, or None if it does not occur exactly once."""
         found = list(re.finditer(rf"(?<![\w-]){re.escape(self.written)}(?![\w-])", text))
         return found[0].span() if len(found) == 1 else None
 
@@ -150,7 +150,7 @@ class Problem:
 
     @property
     def sort_key(self) -> tuple[int, int, str]:
-        """The problems in the order of the file."""
+        """Sorts problems in the order of the file."""
         return (self.place.line, self.place.column, self.message) if self.place else (0, 0, self.message)
 
 
@@ -175,7 +175,7 @@ class BlueprintError(UsageError):
 
     @property
     def rest(self) -> list[str]:
-        """The line that counts the problems not shown; empty if all are shown."""
+        """The line that counts the problems that are not shown; no line if all are shown."""
         more = len(self.findings) - self.MOST_SHOWN
         return [f"{self.source}: and {more} more errors"] if more > 0 else []
 

@@ -144,7 +144,7 @@ class StepFinished(_Emitted):
     input_trust: str | None = None
     """The lowest trust among the inputs of the step."""
     output: Any = field(default=None, repr=False)
-    """The value that the step passes on; None if it has none."""
+    """The value that the step passes on, or None if it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

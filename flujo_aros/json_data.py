@@ -74,7 +74,7 @@ class References:
         self.root = root
 
     def resolve(self, ref: str) -> dict[str, Any] | None:
-        """Return the schema that a `$ref` such as `#/$defs/a` or `#anchor` points to; None if it is not in this
+        """Return the schema that a `$ref` such as `#/$defs/a` or `#anchor` points to, or None if it is not in this
         document.
         """
         if ref != "#" and not ref.startswith("#/"):
@@ -97,7 +97,8 @@ class References:
 
 
 def follow_refs(schema: object, root: object) -> dict[str, Any]:
-    """Return a schema with the `$ref` at its top resolved, repeatedly if needed; empty if the target does not exist.
+    """Return a schema with the `$ref` at its top resolved, repeatedly if needed, or an empty mapping if the target does
+    not exist.
 
     >>> follow_refs({"$ref": "#/$defs/a"}, {"$defs": {"a": {"type": "string"}}})
     {'type': 'string'}

@@ -20,11 +20,11 @@ LazyNames: TypeAlias = tuple[Callable[[str], object], Callable[[], list[str]]]
 
 
 def lazy_names(package: str, init: str) -> LazyNames:
-    """Return the names that `__init__.pyi`, next to the `__init__.py` of a package, declares; they are declared nowhere
-    else.
+    """Return the names that the `__init__.pyi` next to the `__init__.py` of a package declares. They are declared
+    nowhere else.
 
     Type checkers read the same file. `init` is the `__file__` of the package. Its `__all__`, which a star import reads,
-    are those of the names whose extra is installed.
+    contains only the names whose extra is installed.
     """
     declaration = Path(init).with_suffix(".pyi").read_text(encoding="utf-8")
     modules = {

@@ -409,7 +409,7 @@ class Degraded:
 
 
 def rejection_of(outcome: Outcome[Any] | None) -> Rejected | None:
-    """Return the reason why a rejected or degraded outcome has no value; None for any other."""
+    """Return the reason why a rejected or degraded outcome has no value, or None for any other."""
     if isinstance(outcome, Degraded):
         return outcome.because
     return outcome if isinstance(outcome, Rejected) else None

@@ -141,7 +141,7 @@ def current_settings() -> Settings:
 
 
 def _table(file: Path, keys: tuple[str, ...]) -> dict[str, Any]:
-    """Return the settings in a TOML file; empty if there is no such file or table."""
+    """Return the settings in a TOML file, or an empty mapping if there is no such file or table."""
     if not file.is_file():
         return {}
     try:

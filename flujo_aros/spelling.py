@@ -35,8 +35,8 @@ def distance(one: str, two: str) -> int:
 
 
 def only_near(name: str, words: Iterable[str]) -> str | None:
-    """Return the only word that a misspelt name can mean; None if several are close, or none. A different digit is not
-    a typo.
+    """Return the only word that a misspelt name can mean, or None if several are close, or none. A different digit is
+    not a typo.
 
     >>> only_near("propertys", ["properties", "propertyNames"]), only_near("loop2", ["loop"])
     ('properties', None)

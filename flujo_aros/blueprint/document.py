@@ -135,12 +135,12 @@ class Node:
 
     @property
     def members(self) -> dict[str, Node]:
-        """The members of a mapping; empty for anything else."""
+        """The members of a mapping, or an empty mapping for anything else."""
         return self.value if isinstance(self.value, dict) else {}
 
     @property
     def elements(self) -> list[Node]:
-        """The elements of a list; empty for anything else."""
+        """The elements of a list, or an empty list for anything else."""
         return self.value if isinstance(self.value, list) else []
 
     def plain(self) -> Any:
@@ -235,7 +235,7 @@ class Node:
 
 
 TOO_MANY: Final = f"stopped after {MAX_FINDINGS} errors; fix these first, the rest of the file was not checked"
-"""The last problem of a blueprint with too many."""
+"""The last problem reported for a blueprint that has too many."""
 
 
 def parse_document(text: str, source: str) -> Node:
@@ -408,7 +408,7 @@ class _Reading:
         return members, keys, inner
 
     def key(self, event: Any, depth: int) -> str | None:
-        """Return the text of a key as written, or the merge key; None if it is not a string."""
+        """Return the text of a key as written, the merge key, or None if it is not a string."""
         if type(event) is yaml.ScalarEvent and event.anchor is None and event.tag is None:
             return _MERGE if event.implicit[0] else event.value
         node = self.value(event, "", depth + 1)

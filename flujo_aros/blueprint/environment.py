@@ -341,7 +341,7 @@ def _names(variable: str, host: str) -> bool:
 
 
 def rejected_endpoint(name: str, written: str, allow: tuple[str, ...]) -> str | None:
-    """Return the reason why the address in a model name is not allowed; None if it is, or if there is no address.
+    """Return the reason why the address in a model name is not allowed, or None if it is allowed or missing.
 
     `written` is the name with its references to environment variables, if any.
     """

@@ -22,7 +22,7 @@ def blueprints_in(folder: Path) -> list[Path]:
 
 
 def why_unread(file: Path) -> str | None:
-    """Return the reason why a file cannot be read, with a hint; None if it exists.
+    """Return the reason why a file cannot be read, with a hint, or None if it exists.
 
     >>> why_unread(Path("no such folder/a.yaml"))
     "does not exist: there is no folder 'no such folder'"

@@ -61,7 +61,7 @@ def too_many_steps() -> str:
 
 
 def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[PipelineStep] | None:
-    """Return the steps that these nodes describe; None if there are errors, which are recorded."""
+    """Return the steps that these nodes describe, or None if there are errors, which are recorded."""
     built: list[PipelineStep | None] = []
     before = where.before
     _reject_duplicate_names(loading, nodes)
@@ -715,7 +715,7 @@ def _operation_nodes(making: Making, node: Node) -> Node:
 
 
 def _short(making: Making, node: Node, number: int) -> list[Node] | None:
-    """Return the steps that a short form expands to; None for anything else."""
+    """Return the steps that a short form expands to, or None for anything else."""
     output = next((node.members[key] for key in _OUTPUTS if key in node.members), None)
     if output is not None:
         return [_added(node, "output", output)]

@@ -206,7 +206,7 @@ def _behind(root: Node, loading: Loading, files: tuple[Path, ...]) -> list[Probl
 
 
 def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline | None:
-    """Return the pipeline of a document; None if it has errors, which are recorded."""
+    """Return the pipeline of a document, or None if it has errors, which are recorded."""
     if not isinstance(root.value, dict):
         code = Code.UNREADABLE if root.value is None else Code.INVALID
         loading.note(root.place, "a blueprint is a mapping with `steps:`", code)

@@ -182,7 +182,7 @@ def drop(data: Any, path: tuple[str | int, ...]) -> bool:
 
 
 def _holder(data: Any, path: tuple[str | int, ...]) -> Any:
-    """Return the mapping or list that contains this path; None if the path does not exist."""
+    """Return the mapping or list that contains this path, or None if the path does not exist."""
     holder: Any = None
     here: Any = data
     for part in path:
@@ -334,7 +334,7 @@ class Loading:
         self.doubts.append(problem(place, what, code))
 
     def block(self, kind: type[M], node: Node, plain: Any = None) -> M | None:
-        """Return the mapping at this node as a block, with its errors recorded; None if it cannot be built.
+        """Return the mapping at this node as a block, with its errors recorded, or None if it cannot be built.
 
         If the invalid parts can be left out, the block is built without them, so that errors beside them are also
         recorded.

@@ -104,7 +104,7 @@ class Target:
 
 
 def target_of(loading: Loading, node: Node, who: str) -> Target | None:
-    """Return the target that `uses` or `agent` of a step names; None if it has an error or cannot run, which is
+    """Return the target that `uses` or `agent` of a step names, or None if it has an error or cannot run, which is
     recorded.
     """
     members = node.members
@@ -143,7 +143,7 @@ def named(loading: Loading, node: Node, name: str, who: str) -> Target | None:
 
 
 def builtin_name(function: object) -> str | None:
-    """Return the name of a built-in, from its function or its import path; None for any other function."""
+    """Return the name of a built-in, from its function or its import path, or None for any other function."""
     for name, builtin in BUILTINS.items():
         found = builtin.function
         if found is not None and function in (found, f"{found.__module__}:{name}"):

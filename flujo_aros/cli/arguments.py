@@ -55,7 +55,7 @@ def chosen_models(options: Models) -> dict[str, Any]:
 
 
 def _is_pair(model: str) -> bool:
-    """Return whether it is OLD=NEW: a URL may contain `=`, too."""
+    """Return whether an option has the form OLD=NEW; a URL may contain `=`, too."""
     return "=" in model.partition("@http")[0]
 
 
@@ -68,7 +68,7 @@ def per_minute(options: Limits) -> dict[str, PerMinute]:
 
 @contextmanager
 def open_cache(wanted: bool) -> Generator[ReplyCache | None]:
-    """Open the cache that `--cache` enables; None without it."""
+    """Open the cache that `--cache` enables; return None without it."""
     if not wanted:
         yield None
         return

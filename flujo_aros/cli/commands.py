@@ -69,7 +69,7 @@ class Command(Options):
 
     @classmethod
     def summary(cls) -> str:
-        """Return its line in `aros --help`."""
+        """Return the line for the command in `aros --help`."""
         return (cls.__doc__ or "").partition("\n")[0]
 
     @classmethod

@@ -63,7 +63,7 @@ def known_db() -> str | None:
 
 
 def _named(db: str) -> str:
-    """Return the option that names a database in a command line; empty for the default one."""
+    """Return the option that names a database in a command line, or an empty string for the default one."""
     from flujo_aros.database import database_url, shown
 
     return "" if db in (DEFAULT_DB, os.environ.get("AROS_DB")) else f" --db {shlex.quote(shown(database_url(db)))}"
@@ -75,7 +75,7 @@ def resume_hint(run_id: str, db: str) -> str:
 
 
 def question_of(result: RunResult, db: str, allowed: str = "") -> str:
-    """Return the question of a paused run and how to answer it; empty if it has ended. `allowed` is as in
+    """Return the question of a paused run and how to answer it, or an empty string if it has ended. `allowed` is as in
     `keep_paused`.
     """
     if result.paused is None:

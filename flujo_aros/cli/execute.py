@@ -202,7 +202,7 @@ def allowing(options: Modules, *, models: bool = True) -> str:
 def keep_paused(
     result: RunResult, blueprint: Path, state: Path | None, allowed: str, **more: Mapping[str, Any] | None
 ) -> str:
-    """Save the state of a paused run. Returns its question and how to answer; empty if it has not paused.
+    """Save the state of a paused run. Returns its question and how to answer, or an empty string if it has not paused.
 
     `allowed` are the options of the command that continues it. `more` is as in `save_paused`.
     """

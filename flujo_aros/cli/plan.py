@@ -49,7 +49,7 @@ def plan_command(options: Plan) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Loaded:
-    """A pipeline, and the file of each module that it would import; None if there is no file."""
+    """A pipeline, and the file of each module that it would import, or None if there is no file."""
 
     pipeline: Pipeline
     modules: dict[str, str | None]
@@ -96,7 +96,7 @@ def check_modules(blueprint: Path, loaded: Loaded) -> None:
 
 
 def _unnamed(blueprint: Path, module: str) -> str | None:
-    """Return how to name a module next to the blueprint or in the working folder; None if there is none."""
+    """Return how to name a module next to the blueprint or in the working folder, or None if there is none."""
     found = find_beside(module, [blueprint.parent, Path()])
     if found is None:
         return None

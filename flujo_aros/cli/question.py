@@ -81,7 +81,7 @@ def answer_words(schema: Mapping[str, Any]) -> list[str]:
 
 
 def example_answer(schema: Mapping[str, Any]) -> str | None:
-    """Return an answer that would be accepted, as typed; None if none is known, or if any string would be.
+    """Return an answer that would be accepted, as typed, or None if none is known or any string would be accepted.
 
     >>> example_answer({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "minimum": 3}}})
     '{"n": 3}'
@@ -111,7 +111,7 @@ class _Field:
     words: str
 
     def read(self, line: str) -> Any:
-        """Return the typed value; None for an empty line, `_UNFIT` if it does not fit."""
+        """Return the typed value, None for an empty line, or `_UNFIT` if the value does not fit."""
         if not line.strip() and not self.required:
             return None
         value: Any = line
@@ -147,7 +147,7 @@ class _Asked:
                 yield from self.fields(inner, depth + 1)
 
     def plain_fields(self, schema: Mapping[str, Any]) -> dict[str, _Field]:
-        """Return the fields of an object that has only plain ones; empty for any other."""
+        """Return the fields of an object that has only plain ones, or an empty mapping for any other."""
         known = self._simple(schema)
         required = cast("list[str]", known.get("required", []))
         found: dict[str, _Field] = {}
@@ -267,7 +267,7 @@ def at_a_terminal() -> bool:
 
 
 def ask(paused: PausedRun) -> str | None:
-    """Ask the question of a paused run on the terminal; None without an answer (Ctrl-D).
+    """Ask the question of a paused run on the terminal; return None without an answer (Ctrl-D).
 
     An object of plain fields is asked for field by field, unless all of it is typed as JSON.
     """
@@ -297,7 +297,7 @@ def ask(paused: PausedRun) -> str | None:
 
 
 def _line(name: str, *, needed: bool) -> str | None:
-    """Return a typed line; None at the end of the input (Ctrl-D). It may be empty only if the field is optional."""
+    """Return a typed line, or None at the end of the input (Ctrl-D). It may be empty only if the field is optional."""
     while True:
         stderr_console().print(without_secrets(f"{name}> "), end="")  # stdout is for the result
         line = sys.stdin.readline()

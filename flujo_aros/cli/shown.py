@@ -74,8 +74,8 @@ def tracebacks_wanted() -> bool:
 
 
 def place_of(trace: TracebackType | None) -> str:
-    """Return the innermost line of the user's own code in a traceback, such as " (steps.py, line 4)"; empty if there is
-    none.
+    """Return the innermost line of the user's own code in a traceback, such as " (steps.py, line 4)", or an empty
+    string if there is none.
     """
     try:
         here = Path.cwd()

@@ -202,11 +202,11 @@ class JsonContract(Generic[T_co]):
     checks: tuple[Check, ...] = field(default=(), kw_only=True)
     """Requirements beyond the schema, checked once a value has been read."""
     counts: Counts | None = field(default=None, kw_only=True)
-    """The required keys of the root object, if all others are optional; None if every key is required."""
+    """The required keys of the root object, if all others are optional, or None if every key is required."""
 
     @cached_property
     def json_schema(self) -> JsonSchema:
-        """The JSON Schema of the payload; empty if any value is allowed."""
+        """The JSON Schema of the payload, or an empty schema if any value is allowed."""
         return self.values.json_schema
 
     @cached_property
@@ -319,7 +319,7 @@ class BlockContract(JsonContract[Block]):
 
     @cached_property
     def json_schema(self) -> JsonSchema:
-        """The schema of the block; empty if the block key is blank."""
+        """The schema of the block, or an empty schema if the block key is blank."""
         if not self.keys:
             return {}
         return {"type": "object", "properties": {key: {} for key in self.keys}, "required": list(self.keys)}
@@ -334,7 +334,7 @@ class BlockContract(JsonContract[Block]):
         return (self.block_key, *self.required) if self.block_key else ()
 
     def instruction(self) -> str:
-        """Return the prompt instructions that request this output; empty if the block key is blank."""
+        """Return the prompt instructions that request this output, or an empty string if the block key is blank."""
         if not self.keys:
             return ""
         keys = json.dumps(dict.fromkeys(self.keys, "…"), ensure_ascii=False)

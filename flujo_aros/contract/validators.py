@@ -117,7 +117,7 @@ class Values(Protocol[T_co]):
 
     @property
     def json_schema(self) -> JsonSchema:
-        """The schema of these values; empty if any value is allowed."""
+        """The schema of these values, or an empty schema if any value is allowed."""
         ...
 
     @property
@@ -198,7 +198,7 @@ _MANY_DIGITS: Final = re.compile(r"\d[\d.]{15}")
 
 
 def has_many_digits(text: str) -> bool:
-    """Return whether a text may have a number that does not fit a float, to which pydantic converts
+    """Return whether a text may contain a number that does not fit a float, to which pydantic converts
     before `Decimal`.
     """
     return _MANY_DIGITS.search(text) is not None

@@ -11,7 +11,9 @@ from flujo_aros.pipeline.results import run_status
 
 
 def violations(store: Store, run_id: str) -> list[str]:
-    """Return the laws that the rows of a run violate, one sentence each; empty if there are no violations."""
+    """Return the laws that the rows of a run violate, one sentence each, or an empty list if there
+    are no violations.
+    """
     row = store.run(run_id)
     segments = [workflow_of(row.run_id, number) for number in range(1, row.segment + 1)]
     offsets = [text.seq for text in store.texts(row.run_id)]

@@ -634,7 +634,9 @@ class Durable:
             self.store.mark(row, "failed", why)
 
     def _runner_for(self, row: RunRow, local: _Local | None) -> Runner | None:
-        """Return the runner that executes a run here; None for a run that is parked for others, which is recorded."""
+        """Return the runner that executes a run here, or None for a run that is parked for others,
+        which is recorded.
+        """
         if row.takeovers > _MOST_TAKEOVERS:
             self.store.mark(row, "failed", _poisoned(row))
             return None

@@ -353,7 +353,7 @@ class _Shown:
             self._seen[row.step] = kept + row.text
 
     def new(self, step: str, event: LiveEvent) -> tuple[str, str] | None:
-        """Return the piece to show for an event; None if all of it was shown."""
+        """Return the piece to show for an event, or None if all of it was shown."""
         if isinstance(event, TextReplaced):
             known = self._seen.pop(step, None)
             self._again.pop(step, None)

@@ -360,7 +360,7 @@ class Store:
         return [_run_of(row) for row in connection.execute(query)]
 
     def claim(self, run_id: str, segment: int, executor: str) -> RunRow | None:
-        """Take a run for this executor; None if its workflow is no longer the current one of the run."""
+        """Take a run for this executor; return None if its workflow is no longer the current one of the run."""
         taken = sa.case((sa.and_(RUNS.c.status == "running", RUNS.c.epoch > 0), 1), else_=0)
         with self.connection() as connection:
             changed = connection.execute(
@@ -547,7 +547,7 @@ class Store:
         self._added(connection, DOCUMENTS, {"version": version, "document": dict(document)})
 
     def document(self, version: str) -> dict[str, Any] | None:
-        """Return the blueprint of a version; None if a program made the pipeline."""
+        """Return the blueprint of a version, or None if a program made the pipeline."""
         with self.connection() as connection:
             return connection.execute(sa.select(DOCUMENTS.c.document).where(DOCUMENTS.c.version == version)).scalar()
 

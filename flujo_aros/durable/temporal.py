@@ -447,7 +447,7 @@ class FunctionFailed(ArosError):
 
 
 def _as_activity(step: PipelineStep) -> PipelineStep | None:
-    """Return a step that calls a function, with the function as an activity; None for other steps."""
+    """Return a step that calls a function, with the function as an activity, or None for other steps."""
     if not isinstance(step, Call):
         return None
 

@@ -44,7 +44,7 @@ class LogEvent:
 
     @property
     def text(self) -> str:
-        """The text of the event; empty if it has none."""
+        """The text of the event, or an empty string if it has none."""
         text = self.payload.get("text")
         return text if isinstance(text, str) else ""
 

@@ -20,7 +20,7 @@ _KIND: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 
 
 def wrong_kind(text: str) -> str | None:
-    """Return the error in the name of an event kind; None if the name is valid."""
+    """Return the error in the name of an event kind, or None if the name is valid."""
     if _KIND.fullmatch(text) is None:
         return f"a kind is lower-case words joined by dots, such as agent.spoke, not {text!r}"
     return None
@@ -121,7 +121,7 @@ class Manifest(_Strict):
 
 
 def no_emitter_hint(kind: str, manifests: Iterable[Manifest]) -> Hint | None:
-    """Return a hint for a kind that neither an agent in the cast nor the conductor or the user emits; None if one of
+    """Return a hint for a kind that neither an agent in the cast nor the conductor or the user emits, or None if one of
     them does.
 
     >>> owl = Manifest(name="owl", persona="An owl.", subscribes_to=["run.started"], may_emit=["agent.spoke"])

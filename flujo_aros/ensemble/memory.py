@@ -116,7 +116,7 @@ class Beliefs:
         return tuple(islice(fits, 1))
 
     def problem(self, deltas: Iterable[Delta]) -> str | None:
-        """Return the reason why these deltas cannot be applied; None if they can."""
+        """Return the reason why these deltas cannot be applied, or None if they can."""
         after, problem = self._after(deltas)
         if problem is not None:
             return problem
@@ -126,7 +126,7 @@ class Beliefs:
         return None
 
     def apply(self, deltas: Sequence[Delta]) -> str | None:
-        """Apply all deltas, or none. Returns the reason why they are rejected; None if they were applied."""
+        """Apply all deltas, or none. Returns the reason why they are rejected, or None if they were applied."""
         problem = self.problem(deltas)
         if problem is None:
             self._held, _ = self._after(deltas)
@@ -150,7 +150,7 @@ class Beliefs:
 
 
 def read_deltas(plain: Any) -> tuple[Delta, ...]:
-    """Return the deltas of a payload; empty if it has none that are valid."""
+    """Return the deltas of a payload, or an empty tuple if it has none that are valid."""
     try:
         return _DELTAS.validate_python(plain or ())
     except ValidationError:

@@ -555,7 +555,7 @@ class _Run:
         return event.kind, member.name, payload, meta
 
     def _why_skipped(self, member: _Member, event: Event, repeated: float) -> str | None:
-        """Return the reason why a line does not count; None if it does. A verdict counts in any wording."""
+        """Return the reason why a line does not count, or None if it does. A verdict counts in any wording."""
         limit = self.ensemble.repetition
         if event.says_nothing and event.winner is None:
             return "it has nothing to say"
@@ -566,7 +566,7 @@ class _Run:
         return "it repeats others" if self._repeats_another(member, event.text) else None
 
     def _trouble(self, member: _Member, turn: _Turn) -> str | None:
-        """Return the instruction for an agent whose line must be reworded; None if the line is fine."""
+        """Return the instruction for an agent whose line must be reworded, or None if the line is fine."""
         if turn.said is None:
             return None
         text, limits = turn.said.value.text, self.ensemble

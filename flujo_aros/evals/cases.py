@@ -241,7 +241,7 @@ def _unknown(keys: list[str]) -> str:
 
 
 def _without_input(found: Mapping[str, Any]) -> str | None:
-    """Return the reason why an object without `input` is not itself the input; None if it is.
+    """Return the reason why an object without `input` is not itself an input, or None if it is one.
 
     It contains an answer that no model may see, or its input under another name.
     """
@@ -288,7 +288,7 @@ def read_dataset(file: str | Path, option: str = "cases") -> list[Case]:
 
 
 def _dataset_of(file: str | Path, option: str) -> tuple[list[Case], tuple[str, ...]]:
-    """Return its cases, and the evaluators that are not applied to them."""
+    """Return the cases of a dataset file, and the evaluators that are not applied to them."""
     path = Path(file)
     try:
         text = path.read_text(encoding="utf-8-sig")

@@ -380,7 +380,7 @@ def agent_contract(like: Any) -> Contract[Any] | None:
 
 
 def wanted_by_agent(like: Any) -> Any:
-    """Return the contract or the type of an agent's output; None for several types and for functions."""
+    """Return the contract or the type of an agent's output, or None for several types and for functions."""
     single = _single(like)
     return agent_contract(like) or (single if isinstance(single, type) or get_origin(single) is not None else None)
 

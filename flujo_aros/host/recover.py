@@ -435,7 +435,7 @@ async def recover_text(run: Run, text: str) -> Outcome[Any] | None:
 
 
 def put_behind(run: Run, text: str, outcome: Outcome[Any]) -> str:
-    """Return the text to append to a reply that was shown without its block; empty if there is none.
+    """Return the text to append to a reply that was shown without its block, or an empty string if there is none.
 
     `outcome` is the outcome of the reply. The completed text is final and is not read again.
     """
@@ -633,7 +633,7 @@ def summary_of(outcome: Outcome[Any], run: Run) -> dict[str, Any]:
 
 
 def annotate_run(result: AgentRunResult[Any], summary: dict[str, Any]) -> None:
-    """Add it to the metadata of the run, next to the caller's entries."""
+    """Add the summary to the metadata of the run, next to the caller's entries."""
     # The host has no public way for a capability to add metadata, and writing to the caller's own dict would leak into
     # other runs.
     state = result._state  # pyright: ignore[reportPrivateUsage]

@@ -262,8 +262,8 @@ def says_nothing(response: ModelResponse) -> bool:
 def with_blank(response: ModelResponse, parameters: ModelRequestParameters, exchange: Exchange) -> ModelResponse:
     """Return an empty response with a blank as its output, if an output was asked for.
 
-    The host would give up on an empty response, but passes on a blank, so that the ladder can ask. Not if the reply was
-    cut or filtered.
+    The host would give up on an empty response, but passes on a blank, so that the ladder can ask. A reply that was cut
+    or filtered is left unchanged.
     """
     tool = only_tool(parameters)
     where = parameters.output_object is not None or tool is not None
@@ -360,7 +360,7 @@ def rescue(
 
 
 def written_in(part: ModelResponsePart) -> str:
-    """Return the text of a part, or the arguments of a tool call; empty for any other part."""
+    """Return the text of a part, the arguments of a tool call, or an empty string for any other part."""
     if isinstance(part, TextPart):
         return part.content
     if isinstance(part, ToolCallPart) and part.args:
@@ -392,7 +392,7 @@ _HOLD_THE_TEXT: Final = ("choices", "candidates", "output", "message", "content"
 
 
 def model_text_in(error: Exception) -> str:
-    """Return the text that the model wrote, taken from a provider error; empty if there is none.
+    """Return the text that the model wrote, taken from a provider error, or an empty string if there is none.
 
     It is in `failed_generation` (Groq and others), or in the body that the provider's class could not parse: bare, or
     in the envelope of a reply. A gateway's error page and the message of an error are not a model's text.
@@ -406,7 +406,7 @@ def model_text_in(error: Exception) -> str:
 
 
 def _details(error: Exception) -> Mapping[str, Any]:
-    """Return the error's data as sent by the provider; empty if there is none."""
+    """Return the error's data as sent by the provider, or an empty mapping if there is none."""
     # Inside a stream there is no HTTP status; then only the error of the provider's own client may have the body.
     whole: object = getattr(error, "body", None) or getattr(error.__cause__, "body", None)
     inner: object = whole.get("error", whole) if is_dict(whole) else None
@@ -423,7 +423,7 @@ def _text_of_body(body: str) -> str:
 
 
 def _is_envelope(body: Mapping[str, Any]) -> bool:
-    """Return whether it is a reply envelope of an API with text somewhere inside, and certainly not a user's value."""
+    """Return whether a body is an API's reply envelope with text somewhere inside, and certainly not a user's value."""
     if body.get("object") in _ENVELOPES or (body.get("role") in ("assistant", "model") and "content" in body):
         return True
     listed: object = body.get("choices") or body.get("candidates")
@@ -432,7 +432,7 @@ def _is_envelope(body: Mapping[str, Any]) -> bool:
 
 
 def _text_within(node: object) -> str:
-    """Return the text in a reply envelope; empty if there is none."""
+    """Return the text in a reply envelope, or an empty string if there is none."""
     if is_list(node):
         return "".join(map(_text_within, node))
     if not is_dict(node):

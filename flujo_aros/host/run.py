@@ -115,7 +115,9 @@ class Exchange:
     wanted: Contract[Any] | None = None
     """The contract named for its output."""
     schema_refused: str = ""
-    """The reason why the schema was put in the prompt, in one sentence; empty while the provider accepts it."""
+    """The reason why the schema was put in the prompt, in one sentence, or an empty string while the provider accepts
+    it.
+    """
 
     began: float = 0.0
     seconds: float | None = None
@@ -257,7 +259,7 @@ class Run:
     viewer: Viewer | None = None
     """Shows the replies while they stream."""
     added: tuple[ModelMessage, ...] = ()
-    """The messages that the run added to its conversation; empty until it has ended with an output."""
+    """The messages that the run added to its conversation, or an empty tuple until it has ended with an output."""
     raised: OutputError | None = None
     """The error for a run without a value."""
     claimed: bool = False

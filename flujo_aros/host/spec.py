@@ -58,7 +58,7 @@ SETTINGS: Final[dict[str, str | None]] = {
     **dict.fromkeys(("tool_choice", "thinking", "cache", "service_tier", "extra_body", "framing_announcement")),
     "timeout": "a number of seconds",
 }
-"""The settings of pydantic-ai and the kind of their values; None if several kinds are allowed."""
+"""The settings of pydantic-ai and the kind of their values, or None if several kinds are allowed."""
 
 
 def unknown_setting(name: str) -> Hint | None:
@@ -353,7 +353,7 @@ def nearest_local(name: str) -> str | None:
 
 
 def _is_path(wanted: str) -> bool:
-    """Return whether it is meant as a file: known names have no folder and no suffix."""
+    """Return whether a name is meant as a file: known names have no folder and no suffix."""
     return any(mark in wanted for mark in "/\\~") or wanted.lower().endswith(".gguf")
 
 

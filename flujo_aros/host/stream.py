@@ -48,7 +48,7 @@ from flujo_aros.reading.runaway import Runaway
 from flujo_aros.settings import StreamingSettings, current_settings
 
 Behind: TypeAlias = Callable[[RunContext[Any], ModelResponse], Awaitable[str]]
-"""The text to append to a reply that has streamed; empty if none."""
+"""The text to append to a reply that has streamed, or an empty string."""
 End: TypeAlias = Callable[[ModelResponse], Awaitable[str]]
 
 
@@ -338,8 +338,8 @@ async def read_out(stream: StreamedResponse, run: Run, viewer: Viewer, *usages: 
 
 
 def _ended(so_far: ModelResponse, parts: Sequence[ModelResponsePart], why: FinishReason = "error") -> ModelResponse:
-    """Return the reply if it is ended before the provider ends it; most providers report the usage
-    with the last event.
+    """Return the reply if reading stops before the provider ends it. Its usage is unknown, because most providers
+    report it with the last event.
     """
     usage = so_far.usage + RequestUsage(unmeasured_requests=1)
     return replace(so_far, parts=parts, usage=usage, finish_reason=why, state="complete")

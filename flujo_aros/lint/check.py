@@ -89,7 +89,7 @@ _CODE: Final = re.compile(r"[A-Z][\w-]*\*?")
 
 
 _Codes: TypeAlias = frozenset[str]
-"""The codes, or prefixes of codes, in one comment; empty if it suppresses all."""
+"""The codes, or prefixes of codes, in one comment. It is empty if the comment suppresses all codes."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class Positions:
         return Place(line, offset - start + 1 - self.text.count(_MARK, start, offset))
 
     def line(self, number: int) -> str:
-        """Return a line without its end; empty if it does not exist."""
+        """Return a line without its end, or an empty string if it does not exist."""
         if not 0 < number <= len(self.starts):
             return ""
         start = self.starts[number - 1]
@@ -355,7 +355,9 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def unified_diff(name: str, before: str, after: str) -> str:
-    """Return a patch from one text to the other for `patch -p0` and `git apply -p0`; empty if they are the same."""
+    """Return a patch from one text to the other for `patch -p0` and `git apply -p0`, or an empty string if they are the
+    same.
+    """
     lines = difflib.unified_diff(_lines(before), _lines(after), name, name)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 

@@ -29,8 +29,8 @@ def _unpainted(text: str, _style: str) -> str:
 
 
 def write_text(report: Report, paint: Paint = _unpainted) -> str:
-    """Return every finding with its source line; empty if there is none. The same recommendation for several steps is
-    shown once, with the other steps below it.
+    """Return every finding with its source line, or an empty string if there is none. The same recommendation for
+    several steps is shown once, with the other steps below it.
     """
     blocks: list[str] = []
     for file in report.files:
@@ -105,7 +105,7 @@ def write_error(error: BlueprintError) -> str:
 
 
 def _how_to_fix(error: BlueprintError) -> list[str]:
-    """Return the command that corrects some of the errors; empty where they have no fix."""
+    """Return the command that corrects some of the errors, or an empty list where they have no fix."""
     linted = lint_text(error.text, source=error.source, folder=Path(error.source).parent)
     report = Report(
         (replace(linted, findings=tuple(each for each in linted.findings if each.severity is Severity.ERROR)),)

@@ -180,7 +180,7 @@ class TooMuch(NamedTuple):
 
 
 def exceeded_limits(model: str, schema: JsonSchema) -> tuple[TooMuch, ...]:
-    """Return the published limits of a model's provider that a schema exceeds; empty if there are none.
+    """Return the published limits of a model's provider that a schema exceeds, or an empty tuple if there are none.
 
     >>> wide = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(30)}}
     >>> exceeded_limits("anthropic:claude-sonnet-4-5", wide)
@@ -263,7 +263,7 @@ class SchemaMode:
 
 
 def schema_mode(model: str) -> SchemaMode | None:
-    """Return whether a model, by name, has a native schema mode; None if its profile is not installed."""
+    """Return whether a model, by name, has a native schema mode, or None if its profile is not installed."""
     if model.startswith("local:"):
         return SchemaMode("llama.cpp", native=True)
     profile = _profile(model)
@@ -273,8 +273,8 @@ def schema_mode(model: str) -> SchemaMode | None:
 
 
 def schema_losses(model: str, schema: JsonSchema) -> tuple[Loss, ...]:
-    """Return the parts of a schema that the provider of this model does not enforce in its schema mode; empty if
-    unknown.
+    """Return the parts of a schema that the provider of this model does not enforce in its schema mode, or an empty
+    tuple if unknown.
 
     >>> schema_losses("openai:gpt-4o", {"type": "object", "properties": {}, "minProperties": 1})[0].keyword
     'minProperties'

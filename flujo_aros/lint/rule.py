@@ -57,7 +57,7 @@ class Rule(ABC):
     """The name of the class in words: `unused-output`."""
     severity: ClassVar[Severity]
     fixable: ClassVar[Applicability | None] = None
-    """The safety of its best fix; None if it has none."""
+    """The safety of its best fix, or None if it has none."""
     safety: ClassVar[str]
     """The section `Fix safety` of a rule whose docstring has none."""
 
@@ -125,7 +125,7 @@ def key_span(mapping: Node, name: str) -> tuple[Place, Place]:
 
 
 def fix_of(title: str, edits: Iterable[Edit | None], applicability: Applicability = Applicability.SAFE) -> Fix | None:
-    """Return a fix with these edits; None if one of them is not possible."""
+    """Return a fix with these edits, or None if one of them is not possible."""
     made = tuple(edits)
     sound = tuple(sorted(edit for edit in made if edit is not None))
     return Fix(title, sound, applicability) if sound and len(sound) == len(made) else None
@@ -203,7 +203,7 @@ class Outline:
         return found
 
     def holder(self, step: Located) -> Located | None:
-        """Return the step that this one is nested in; None at the top."""
+        """Return the step that this one is nested in, or None at the top."""
         return self._placed[step.path].holder
 
     def holders(self, step: Located) -> Iterator[Located]:
@@ -214,7 +214,9 @@ class Outline:
             here = self.holder(here)
 
     def role(self, step: Located) -> str:
-        """Return the keys from the parent to a nested step, such as `branches.a` or `loop.body`; empty at the top."""
+        """Return the keys from the parent to a nested step, such as `branches.a` or `loop.body`, or an empty string at
+        the top.
+        """
         holder = self.holder(step)
         return sequence_of(step).removeprefix(f"{holder.path}.") if holder else ""
 
@@ -253,7 +255,7 @@ def sequence_of(step: Located) -> str:
 
 
 def index_of(step: Located) -> int | None:
-    """Return the index of a step in its list; None if it is not in a list."""
+    """Return the index of a step in its list, or None if it is not in a list."""
     found = _LAST_INDEX.search(step.path)
     return int(found[1]) if found else None
 
@@ -320,7 +322,7 @@ class Subject:
         return Place(place.line, max(len(line) + 1, place.column), place.path)
 
     def keys_beside(self, place: Place) -> frozenset[str]:
-        """Return the keys of the mapping that has a key at this place; empty if there is no key."""
+        """Return the keys of the mapping that has a key at this place, or an empty set if there is no key."""
         found = self._mappings.get((place.line, place.column))
         return frozenset(found.keys) if found is not None else frozenset()
 
@@ -429,7 +431,7 @@ class Subject:
         return self.root.ends()
 
     def sequence_node(self, located: Located) -> tuple[Node, int] | None:
-        """Return the list that contains a step and its index; None if it is not in a list."""
+        """Return the list that contains a step and its index, or None if it is not in a list."""
         holders = self._lists.get(id(located.node))
         index = index_of(located)
         return (holders, index) if holders is not None and index is not None else None
@@ -598,7 +600,7 @@ def value_schema(subject: Subject, located: Located, read: Read) -> JsonSchema |
 
 
 def text_or_schema(subject: Subject, writer: Located | None, read: Read, key: str) -> Sequence[str] | None:
-    """Return the keys of a value that cannot have this key; empty for a string; None if it may have the key."""
+    """Return the keys of a value that cannot have this key (none for a string), or None if it may have the key."""
     step = writer.step if writer is not None else None
     if writer is None or step is None or step.fallback is not None:
         return None

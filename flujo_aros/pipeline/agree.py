@@ -360,7 +360,7 @@ class ByField(PipelineStep):
 
     @cached_property
     def _parts(self) -> Mapping[str, dict[str, Any]]:
-        """For each field, the schema of an object with only that field."""
+        """The schema of an object with only that field, for each field."""
         whole = self._contract.json_schema
         members: Mapping[str, Any] = whole.get("properties", {}) if self._contract.mode == "json" else {}
         common = {key: value for key, value in whole.items() if key in ("$defs", "description", "title", "type")}

@@ -57,7 +57,7 @@ class Bound:
     uncounted: bool = False
     unseen: tuple[str, ...] = ()
     steps: tuple[tuple[str, Bound], ...] = ()
-    """The bound of each step of the pipeline, by name; empty for the bound of a single step."""
+    """The bound of each step of the pipeline, by name, or an empty tuple for the bound of a single step."""
 
     def __str__(self) -> str:
         """Return the bound as a phrase.
@@ -171,7 +171,7 @@ def _cost(step: Step, agent: AgentSpec, repairs: int) -> Decimal | str:
 
 
 def _stages(step: Step) -> tuple[AnyStage, ...]:
-    """Return the ladder of a step; empty if it may make no call."""
+    """Return the ladder of a step, or an empty tuple if it may make no call."""
     ladder = step.facts.ladder
     return ladder.stages if ladder is not None and ladder.max_calls else ()
 

@@ -209,7 +209,7 @@ check_user_confirmation_sync = check_user_confirmation
 
 
 def built_in(name: str) -> Builtin | None:
-    """Return the built-in with this name, short or as `flujo.builtins.NAME`; None for any other name. Raises
+    """Return the built-in with this name, short or as `flujo.builtins.NAME`, or None for any other name. Raises
     `UsageError` for an unknown name that begins with `flujo.builtins.`.
 
     >>> built_in("flujo.builtins.stringify").name

@@ -69,7 +69,7 @@ def idempotency_key(*parts: object) -> str:
 
 
 def current_step() -> str:
-    """Return the name of the current step; empty outside a step."""
+    """Return the name of the current step, or an empty string outside a step."""
     step = _step.get()
     return "" if step is None else step[1]
 

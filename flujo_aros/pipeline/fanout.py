@@ -117,8 +117,8 @@ MergeStrategy: TypeAlias = Literal["error_on_conflict", "context_update", "overw
 def merged_writes(by_branch: Mapping[str, Sequence[Write]], strategy: MergeStrategy) -> tuple[Write, ...]:
     """Return the writes of all branches as one list, in the order of the branches.
 
-    Raises `UsageError` if two branches write different values to one path, or one inside the value of the other, and
-    the strategy does not decide between them.
+    Raises `UsageError` if two branches write different values to the same path, or if one writes inside the value of
+    the other, and the strategy does not decide between them.
     """
     if strategy == "no_merge":
         return ()

@@ -131,7 +131,7 @@ def _refusal(issues: Sequence[Issue]) -> str:
 
 
 def _repeats_a_field(issue: Issue, issues: Sequence[Issue]) -> bool:
-    """Return whether it reports for an object what another issue reports for the field itself."""
+    """Return whether an issue reports for an object what another issue reports for the field itself."""
     twin = _OF_A_FIELD.get(issue.code)
     return any(each.code == twin and each.path.rpartition(".")[0] == issue.path for each in issues)
 
@@ -162,8 +162,8 @@ def paused_for(deferral: Deferral, before: DeferredWork | None, iteration: int) 
 
 
 def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None:
-    """Return the state with which a paused agent step continues; None for a step that starts. Raises `PauseRun` again
-    if there is not a valid answer yet.
+    """Return the state with which a paused agent step continues, or None for a step that starts. Raises `PauseRun`
+    again if there is not a valid answer yet.
     """
     work = context.deferred
     if work is None:

@@ -294,7 +294,7 @@ class RunLedger:
         return self._slots[name].result
 
     def said_in(self, name: str) -> Conversation:
-        """Return the messages between the agent of a step and its model; none for a step without an agent."""
+        """Return the messages between the agent of a step and its model. A step without an agent has none."""
         return self._slots[name].messages
 
     @property

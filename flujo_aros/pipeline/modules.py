@@ -124,7 +124,7 @@ def reject_ambiguous_module(module: str) -> None:
 
 
 def module_file(module: str, folders: Sequence[str] | None = None) -> str | None:
-    """Return the file that importing this module would run, or the folder of a namespace package; None if there is no
+    """Return the file that importing this module would run, the folder of a namespace package, or None if there is no
     such module.
 
     Built-in modules have no file: their origin is `built-in` or `frozen`. With `folders`, only these are searched.

@@ -50,11 +50,11 @@ class Read:
 
     @property
     def whole_previous(self) -> bool:
-        """Whether it reads `previous_step` as a whole."""
+        """Whether the template reads `previous_step` as a whole."""
         return self.root == "previous_step" and not self.path
 
     def names(self, root: str, *path: str | int) -> bool:
-        """Return whether it refers to this value or a part of it.
+        """Return whether this is a read of that value or a part of it.
 
         >>> Read("previous_step", ("text",), 3, 1, 4).names("previous_step", "text")
         True

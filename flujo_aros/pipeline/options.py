@@ -343,7 +343,7 @@ def _choices(annotation: Any) -> tuple[str, ...]:
 
 
 def _words(annotation: Any) -> str:
-    """Return a description of this type in words; empty if there is none."""
+    """Return a description of this type in words, or an empty string if there is none."""
     bare = _bare(annotation)
     bounds = [
         bound

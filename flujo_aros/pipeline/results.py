@@ -139,7 +139,7 @@ class StepResult(Generic[T_co]):
 
     @property
     def trust(self) -> str | None:
-        """The trust of the value; None if there is none."""
+        """The trust of the value, or None if there is none."""
         return None if self.outcome is None or isinstance(self.outcome, Rejected) else self.outcome.trust.value
 
     @property
@@ -152,7 +152,7 @@ class StepResult(Generic[T_co]):
 
     @property
     def reason(self) -> str | None:
-        """The reason why there is no value, as a `Reason` string; None if there is one or the step raised."""
+        """The reason why there is no value, as a `Reason` string, or None if there is one or the step raised."""
         rejected = rejection_of(self.outcome)
         return None if rejected is None else rejected.reason.value
 
@@ -462,7 +462,7 @@ class RunResult(Generic[T_co]):
 
     @property
     def trust(self) -> Trust | None:
-        """The lowest trust among the steps that the output depends on; None for a run without an output.
+        """The lowest trust among the steps that the output depends on, or None for a run without an output.
 
         A completed run of clean steps is CLEAN; one whose last step is clean but read a degraded text is DEGRADED.
         """
@@ -470,7 +470,8 @@ class RunResult(Generic[T_co]):
 
     @property
     def error(self) -> dict[str, Any] | None:
-        """The step that kept the run from completing, and why: `{"step", "reason", "message"}`; None if it completed.
+        """The step that kept the run from completing, and why: `{"step", "reason", "message"}`, or None if it
+        completed.
 
         An exception may quote a secret, so known kinds of secrets are hidden in the message.
         """
@@ -627,5 +628,5 @@ def run_status(steps: Sequence[StepResult[Any]]) -> RunStatus:
 
 
 def may_pass(rejected: Rejected) -> bool:
-    """Return whether it is a transient error of the provider or network, so that `retries` help."""
+    """Return whether a rejection is a transient error of the provider or network, so that `retries` help."""
     return any(issue.code in _INFRASTRUCTURE for issue in rejected.issues)

@@ -368,8 +368,8 @@ def handed_on(result: StepResult[Any], following: PipelineStep | None) -> Any:
 
 
 def mergeable(step: PipelineStep) -> bool | None:
-    """Return whether the value of a step is a mapping: as its author declares, or else as far as it can be inferred;
-    None if unknown.
+    """Return whether the value of a step is a mapping, or None if that is unknown. The author's declaration decides;
+    without one, it is inferred.
     """
     return step.gives_mapping if step.mergeable_output is None else step.mergeable_output
 
@@ -380,7 +380,7 @@ def missing_keys(paths: Sequence[str], context: Mapping[str, Any]) -> list[str]:
 
 
 def returns_mapping(function: object) -> bool | None:
-    """Return whether a function's return annotation is a mapping or a model; None without an annotation."""
+    """Return whether a function's return annotation is a mapping or a model, or None without an annotation."""
     found = _annotations(function).get("return", inspect.Parameter.empty)
     return None if found is inspect.Parameter.empty else _is_mapping(found)
 
@@ -610,7 +610,7 @@ def _first_parameter(function: object) -> str | None:
 
 
 def _is_mapping(annotation: Any) -> bool | None:
-    """Return whether values of this type are mappings; None if that is unknown."""
+    """Return whether values of this type are mappings, or None if that is unknown."""
     if annotation is Any or isinstance(annotation, (TypeVar, TypeAdapter)):
         return None
     origin = typing.get_origin(annotation) or annotation
@@ -831,7 +831,7 @@ class Step(TakesInput[T_co]):
 
 
 def is_agent_step(step: object) -> TypeIs[Step[Any]]:
-    """Return whether it is a `Step`, of any type."""
+    """Return whether a step is a `Step`, of any type."""
     return isinstance(step, Step)
 
 

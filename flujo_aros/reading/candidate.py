@@ -137,7 +137,7 @@ class Region:
         self.seen = start
 
     def end(self, text: str) -> int | None:
-        """Return the end: after the last closing bracket or at the fence; None if neither has arrived."""
+        """Return the end: after the last closing bracket or at the fence, or None if neither has arrived."""
         for found in _MARKS.finditer(text, self.seen):
             char = found[0]
             self.seen = found.end()

@@ -321,7 +321,7 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
 
 
 def reports_failure(member: Member) -> bool:
-    """Return whether a member says that the values next to it are not an answer: an error, or that it is an example.
+    """Return whether a member says that the values next to it are an error report or an example.
 
     >>> reports_failure(Member("error", 0, Node(STRING, "not found", 0, 0)))
     True
@@ -488,7 +488,7 @@ def _deeper(node: Node, shape: Shape) -> Node:
 
 
 def holds_json(node: Node) -> bool:
-    """Return whether it is a string that may contain an object or a list."""
+    """Return whether a node is a string that may contain an object or a list."""
     return node.kind == STRING and node.value.lstrip()[:1] in ("{", "[")
 
 

@@ -162,7 +162,9 @@ _OF_VALIDATOR: Final = ("ignored_key", "lax-conversion")
 
 
 def steps_of(edit: Edit, root: Node | None, names: dict[int, str]) -> tuple[str | int, ...]:
-    """Return the keys and indexes that lead to the place of an edit; empty if it concerns the entire value."""
+    """Return the keys and indexes that lead to the place of an edit, or an empty tuple if it
+    concerns the entire value.
+    """
     if isinstance(edit.path, str):
         return () if edit.path else steps_to(root, edit.start, names)
     return unlink(edit.path)
@@ -215,7 +217,7 @@ _MEMBER_END, _END = attrgetter("node.end"), attrgetter("end")
 
 
 def node_at(root: Node | None, steps: Iterable[str | int], names: dict[int, str]) -> Node | None:
-    """Return the node that these keys and indexes lead to; None if repairs have moved it."""
+    """Return the node that these keys and indexes lead to, or None if repairs have moved it."""
     node = root
     for step in steps:
         if node is None:

@@ -240,7 +240,7 @@ class Parser:
         return self.root
 
     def go_on(self, text: str) -> Parsed | Failure | None:
-        """Continue in streamed text; None if more text is needed. Never raises."""
+        """Continue in streamed text; return None if more text is needed. Never raises."""
         self.text = self.source.text = text
         if self.opened is not None and strings.open_still(text, self.opened):
             return None
@@ -970,7 +970,7 @@ class Parser:
     # --- containers ---------------------------------------------------------------------------------------------------
 
     def _scan(self, shape: Shape) -> Scanned | None:
-        """Read the container that begins here with the C scanner; None if the parser has to read it itself."""
+        """Read the container that begins here with the C scanner; return None if the parser has to read it itself."""
         text, start = self.text, self.pos
         if not self.scans or text[start] not in "{[":
             return None
@@ -1185,7 +1185,7 @@ class Parser:
         return found.end() if found else pos
 
     def _char_behind(self, pos: int) -> str:
-        """Return the first non-blank character from `pos` on; empty at the end of the text."""
+        """Return the first non-blank character from `pos` on, or an empty string at the end of the text."""
         at = self._blank_end(pos)
         return self.text[at : at + 1]
 

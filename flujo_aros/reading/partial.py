@@ -371,7 +371,7 @@ class JsonPreview:
 
     @property
     def final(self) -> Finals:
-        """The final paths; none while it may still prove unreadable."""
+        """The final paths. There are none while the value may still prove unreadable."""
         return Finals() if self.in_doubt else self.finals
 
     def _level(self, frame: Frame) -> Level:

@@ -594,7 +594,7 @@ def _has_twice(node: Node) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Return whether it can be serialized as JSON, with only complete characters."""
+    """Return whether a value can be serialized as JSON, with only complete characters."""
     try:
         return not SURROGATE.search(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except ValueError:

@@ -438,7 +438,7 @@ DRAFTS: Final = Phrases(
     r"\b(?:attempt|try|guess|thoughts?|think|tentative|sketch|candidate|version 1|v1|step 1|rough|raw|preliminary"
     r"|provisional|unvalidated|unchecked|working|scratch|notes?|vorläufig\w*|provisoire|preliminar)\b",
 )
-"""Directly before the first of several answers: another one is to come."""
+"""Directly before the first of several answers: another one follows."""
 
 _ANSWER: Final = (
     r"(?:answer|version|output|result|json|response|reply|records?|values?|object|data|entry|input|one|request|draft)"

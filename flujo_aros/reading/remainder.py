@@ -548,7 +548,9 @@ def _said_of(sentence: str, at: int, shape: Shape) -> bool | None:
 
 
 def _value_after(sentence: str, at: int) -> str:
-    """Return the value that a sentence assigns to the field whose name ends at `at`; empty if none."""
+    """Return the value that a sentence assigns to the field whose name ends at `at`, or an empty string if there is
+    none.
+    """
     bears = phrases.BEARS.search(sentence, at, at + 60)
     far = bears is None or sentence[at : bears.start()].strip(" \"'`*_)]").count(" ") > 2
     rest = "" if bears is None or far else sentence[bears.end() :]

@@ -439,8 +439,8 @@ def _squeezed(words: str) -> str:
 
 
 def _units_of(hints: Hints) -> frozenset[str]:
-    """Return the kinds of unit in the name of a field, or else in its description; empty if there
-    are none or several.
+    """Return the kinds of unit in the name of a field, or else in its description. The set is empty if there are none
+    or several.
     """
     names = hints.names
     found: list[set[str]] = []

@@ -197,7 +197,7 @@ class Scanner:
         return len(self.text)
 
     def _beyond(self, found: re.Match[str]) -> int | None:
-        """Return where to continue after a marker that is not a bracket; None if the reply ends there or more may
+        """Return where to continue after a marker that is not a bracket, or None if the reply ends there or more may
         arrive.
         """
         if found["fence"]:
@@ -318,7 +318,7 @@ def is_quoted(text: str, start: int, end: int) -> bool:
 
 
 def is_citation(text: str, start: int, end: int) -> bool:
-    """Return whether it is one or more source numbers before words: `[1] Smith`, `[2, 3] say`."""
+    """Return whether the brackets contain only source numbers before words: `[1] Smith`, `[2, 3] say`."""
     return _CITATION.now.fullmatch(text, start, end) is not None and _WORD_BEHIND.match(text, end) is not None
 
 

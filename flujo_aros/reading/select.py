@@ -389,7 +389,7 @@ class Search(Generic[T]):
             self._show(candidate, counts=counts)
 
     def _goes_on_from(self, last: Candidate[T], candidate: Candidate[T]) -> bool:
-        """Return whether it is the next of the rows that a list, or a contract for any value, collects."""
+        """Return whether a candidate is the next of the rows that a list, or a contract for any value, collects."""
         row = self.shape.only_lists or self.shape.anything
         return row and last.fits and self._is_in_a_row(last, candidate)
 
@@ -407,7 +407,7 @@ class Search(Generic[T]):
         return (self.shape.anything or "," not in self.text[start:end]) and scanner.is_citation(self.text, start, end)
 
     def _is_fragment(self, candidate: Candidate[T], before: int) -> bool:
-        """Return whether it directly follows something unreadable, or members without brackets."""
+        """Return whether a candidate directly follows something unreadable, or members without brackets."""
         last = self.found[-1] if self.found else None
         broken = last is not None and last.end == before and last.reason in (Reason.MALFORMED, Reason.TRUNCATED)
         if last is not None and last.end == before and last.reason is Reason.AMBIGUOUS:
@@ -717,7 +717,7 @@ class Search(Generic[T]):
         return Rules(typed=typed, finals=finals, kinds=kinds, rewritten=rewritten_fields(contract.values))
 
     def _is_known_line(self, start: int) -> bool:
-        """Return whether it is on the line of a requested key, so that the reply may consist of such lines."""
+        """Return whether a value is on the line of a requested key, so that the reply may consist of such lines."""
         line = self.text[self.text.rfind("\n", 0, start) + 1 : start]
         return bool(self.shape.required) and fold(line.partition(":")[0]) in self.shape.folded
 
@@ -804,7 +804,7 @@ class Search(Generic[T]):
         return Accepted(verdict.value, Trust.LOSSY, "first", RepairLog([cut], self.text), self.text)
 
     def _scalar(self, place: Span, text: str) -> Candidate[T] | None:
-        """Read a part of a text as the scalar that the contract expects; None if there is nothing in it."""
+        """Read a part of a text as the scalar that the contract expects; return None if there is nothing in it."""
         body, edits = _bare_scalar(text[slice(*place)], place)
         if not body:
             return None
@@ -901,7 +901,9 @@ class Search(Generic[T]):
         return self._one_scalar(Node(kind, value, *self._place(body)), [])
 
     def _place(self, body: str) -> tuple[int, int]:
-        """Return its position in the text; the entire text if reasoning was removed from the middle of it."""
+        """Return the position of the body in the text, or that of the entire text if reasoning was removed from the
+        middle.
+        """
         start = self.text.rfind(body)
         return (start, start + len(body)) if start >= 0 else (0, len(self.text))
 
@@ -1129,12 +1131,12 @@ class Search(Generic[T]):
         return BETWEEN.fullmatch(self.text, one.end, two.start) is not None
 
     def _is_code(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
-        """Return whether it is part of a program shown next to the answer."""
+        """Return whether a candidate is part of a program shown next to the answer."""
         return candidate.rank == CODE and chosen.rank < CODE
 
     def _is_answer(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
-        """Return whether it was meant as an answer: an object with keys of the contract, a list of such objects, or a
-        list right beside the one that is wanted.
+        """Return whether a candidate was meant as an answer: an object with keys of the contract, a list of such
+        objects, or a list directly beside the wanted one.
         """
         both_lists = self.shape.only_lists and self.text[candidate.start] == self.text[chosen.start] == "["
         if both_lists and self._is_in_a_row(candidate, chosen):

@@ -76,7 +76,7 @@ def without_courtesies(text: str) -> str:
 
 
 def statements(text: str, *, counts: bool) -> list[Statement]:
-    """Return the sentences and lines of a text; none if there are too many.
+    """Return the sentences and lines of a text, or an empty list if there are too many.
 
     A number at the beginning of a paragraph (`counts`) may number it, so it must be in a separate paragraph.
     """

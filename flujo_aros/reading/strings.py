@@ -100,7 +100,7 @@ class StringEnd(NamedTuple):
 
 
 def find_end(around: Surroundings, pos: int, at: int = 0, seen: int = -1) -> StringEnd | None:
-    """Return the end of the string whose opening quote is at `pos`; None if it has no end.
+    """Return the end of the string whose opening quote is at `pos`, or None if it has no end.
 
     In a streamed reply it may wait by raising `OpenString`, and later continue from `at` with the last inner quote
     `seen`.
@@ -356,7 +356,7 @@ def is_prose_behind(text: str, end: int, pos: int) -> bool:
 
 
 def _behind_comment(around: Surroundings, comment: int) -> str:
-    """Return the first character on the lines after a `# comment`; empty if there is none."""
+    """Return the first character on the lines after a `# comment`, or an empty string if there is none."""
     text = around.text
     line = text.find("\n", comment, comment + 200)
     await_end(text, comment + 200 if line < 0 else _skip(text, line), growing=around.growing)

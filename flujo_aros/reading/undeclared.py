@@ -405,12 +405,12 @@ _LEAST_INITIALS: Final = 3
 
 
 def _added(long: str, short: str) -> str:
-    """Return the part of a name after a given prefix; empty if it does not begin with that."""
+    """Return the part of a name after a given prefix, or an empty string if it does not begin with that."""
     return long[len(short) :] if long.startswith(short) else ""
 
 
 def _put_before(long: str, short: str) -> str:
-    """Return the part of a name before a given suffix; empty if it does not end with that."""
+    """Return the part of a name before a given suffix, or an empty string if it does not end with that."""
     return long[: len(long) - len(short)] if long.endswith(short) else ""
 
 
@@ -512,7 +512,9 @@ _LONG: Final = 8
 
 
 class Placement(NamedTuple):
-    """The place where an undeclared member belongs. `name` is the field; empty if the member is ignored."""
+    """The place where an undeclared member belongs. `name` is the field, or an empty string if the
+    member is ignored.
+    """
 
     name: str = ""
     unsure: str = ""
@@ -593,7 +595,7 @@ def place(
 
 def core(member: Member, own: Iterable[str]) -> str:
     """Return the key of a member without words for the object that it is a part of (`song_title`) or, if its value is a
-    boolean, without words that ask a question; empty if it has no such words.
+    boolean, without words that ask a question, or an empty string if it has no such words.
     """
     words = words_of(member.key)
     idle = {_stem(word) for word in own} - _OTHER - _UNITS - _LIMITING

@@ -191,7 +191,7 @@ class Source:
     whole: bool = False
 
     def risk_of(self, place: Place, leaf: object) -> Risk | None:
-        """Return the risk of a value at a place, compared with the text; None if the text states it."""
+        """Return the risk of a value at a place, compared with the text, or None if the text states it."""
         here = schema_at(self.schema, place) or {}
         if leaf is None or "const" in here or ("default" in here and same(leaf, here["default"])):
             return None

@@ -353,5 +353,5 @@ class Rung(Configured):
         return None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:  # noqa: ARG002 (for stages to say more)
-        """Return whether it would ask the question of the run again with the schema enforced for the first time."""
+        """Return whether the stage would ask the run's question again with the schema enforced for the first time."""
         return False

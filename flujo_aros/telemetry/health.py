@@ -97,7 +97,7 @@ class StageHealth:
 
     @property
     def cost_per_success(self) -> Decimal | None:
-        """The cost of each value that it saved; None if no price is known or no value was saved."""
+        """The cost of each value that it saved, or None if no price is known or no value was saved."""
         return None if self.usage.cost is None or not self.accepted else self.usage.cost / self.accepted
 
 
@@ -162,7 +162,7 @@ class Health:
 
     @property
     def cost_per_success(self) -> Decimal | None:
-        """The cost of each completed run; None if no price is known or no run completed."""
+        """The cost of each completed run, or None if no price is known or no run completed."""
         done = self.runs.get("completed", 0)
         return None if self.usage.cost is None or not done else self.usage.cost / done
 

@@ -88,7 +88,7 @@ def open_database(source: str | Path, *, create: bool = True) -> sa.Engine:
 
 
 def file_of(source: str | Path) -> Path | None:
-    """Return the file of a journal; None for a database that is not a file."""
+    """Return the file of a journal, or None for a database that is not a file."""
     url = database_url(source, "journal")
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 

@@ -287,7 +287,7 @@ class Metric:
     bounds: tuple[float, ...] = ()
 
     def made(self, meter: Meter) -> Callable[..., None]:
-        """Return its instrument: the function that adds to a counter or records a value in a histogram."""
+        """Return the function that adds to the metric's counter or records a value in its histogram."""
         if not self.bounds:
             return meter.create_counter(self.name, self.unit, self.description).add
         advice = {"explicit_bucket_boundaries_advisory": self.bounds}

@@ -685,7 +685,7 @@ class Recorder:
         return record
 
     def _closed(self, event: events.Event, kind: type[T]) -> T | None:
-        """Return the row of the operation that ended; None if its start was not seen."""
+        """Return the row of the operation that ended, or None if its start was not seen."""
         record = self._open.pop(event.scope.id, None)
         return record if isinstance(record, kind) else None
 

@@ -133,7 +133,7 @@ def _recorded_checks(
 
 
 def _check(written: dict[str, str], allow: Sequence[str]) -> Check | None:
-    """Return a recorded check as a function; None if it cannot be rebuilt here."""
+    """Return a recorded check as a function, or None if it cannot be rebuilt here."""
     if (expression := written.get("expression")) is not None:
         try:
             return Expressed(expression)

@@ -243,7 +243,7 @@ def stage_words(stage: JournalStage) -> str:
 
 
 def advice_for(chapter: Chapter) -> str:
-    """Return advice for a step that ended without a value; empty for any other."""
+    """Return advice for a step that ended without a value, or an empty string for any other."""
     reason = chapter.step.reason if chapter.step else None
     issues = chapter.readings[-1].issues if chapter.readings else ()
     if chapter.step is not None and chapter.step.kind == "agree" and reason == Reason.AMBIGUOUS:

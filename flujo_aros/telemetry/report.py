@@ -69,7 +69,7 @@ class Shown:
 
 
 def shown_value(chapter: Chapter, story: Story) -> Shown | None:
-    """Return the value of a step; None if it has none, or if no model was asked for one."""
+    """Return the value of a step, or None if it has none, or if no model was asked for one."""
     step = chapter.step
     status = story.run.status if step is None else step.status
     if not chapter.readings or status not in ("success", "completed"):

@@ -38,7 +38,8 @@ _EXPORTERS: Final = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER")
 def from_environment(
     environment: Mapping[str, str] = os.environ, *, content: bool = False
 ) -> AbstractContextManager[OpenTelemetry] | None:
-    """Return a context manager that returns the observer configured by the `OTEL_*` variables; None if there is none.
+    """Return a context manager that returns the observer configured by the `OTEL_*` variables, or None if there is
+    none.
 
     Raises `UsageError` if one is configured and the extra `otel` is not installed.
     """

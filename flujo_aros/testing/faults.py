@@ -366,7 +366,7 @@ class _FaultyStream(StreamedResponse):
 
 
 def _object_in(text: str) -> Any:
-    """Return the object that a string contains as JSON; None for any other string."""
+    """Return the object that a string contains as JSON, or None for any other string."""
     try:
         value: Any = json.loads(text)
     except ValueError:

@@ -67,7 +67,7 @@ class EndlessLoop(Rule, code="V-CF1", severity=Severity.WARNING):
 
 
 def _never(source: str) -> str | None:
-    """Return the reason why an expression can never be true; None if it can, or if there is none."""
+    """Return the reason why an expression can never be true, or None if it can or there is no expression."""
     try:
         condition = Condition(source)
         roots = {read.root for read in condition.reads}
@@ -139,7 +139,7 @@ class UnreachableBranch(Rule, code="V-CF2", severity=Severity.WARNING):
 
 
 def _values(subject: Subject, located: Located, condition: Condition) -> list[str] | None:
-    """Return the possible results of a condition, as the names of branches; None if unknown."""
+    """Return the possible results of a condition, as the names of branches, or None if unknown."""
     if _is_truth(condition.source):
         return ["true", "false"]
     source = condition.source.strip().removeprefix("{{").removesuffix("}}").strip()

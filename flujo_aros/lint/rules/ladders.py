@@ -62,7 +62,7 @@ class UnreachableStage(Rule, code="V-R1", severity=Severity.WARNING):
 
 
 def why_unreachable(ladder: Ladder, index: int) -> str | None:
-    """Return the reason why a stage can never run, whatever the reason of the rejection; None if it can."""
+    """Return the reason why a stage can never run, whatever the reason of the rejection, or None if it can."""
     stage = ladder.stages[index]
     whys = {_why(ladder, index, reason) for reason in Reason if reason in stage.answers}
     return None if None in whys or not whys else min(why for why in whys if why is not None)

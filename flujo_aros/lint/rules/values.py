@@ -146,7 +146,7 @@ def _has_secret(text: str) -> bool:
 
 
 def _is_real(secret: str, text: str) -> bool:
-    """Return whether it is neither a placeholder nor a plain word, as in `Bearer authentication`."""
+    """Return whether a secret is real: neither a placeholder nor a plain word, as in `Bearer authentication`."""
     if any(char in secret for char in "{}$<>*") or secret.lower() in ("password", "secret"):
         return False
     return any(char.isdigit() for char in secret) or "-----BEGIN" in secret or f":{secret}@" in text

@@ -409,6 +409,8 @@ class Durable:
                 active.cancelled = not self._draining
                 active.task.cancel()
             await asyncio.wait([waiting])
+            if not waiting.cancelled():
+                waiting.exception()  # otherwise asyncio would log an error of the database
             raise
         except SQLAlchemyError as error:  # the engine could not record the end of its workflow
             raise local.error or self.store.refused(error) from error
@@ -569,10 +571,10 @@ class Durable:
     def leave(self) -> None:
         """Leave the runs of this process to be continued, even if their tasks are cancelled, as by Ctrl-C.
 
-        The next start of such a run does not count as one after a crash.
+        The next start of such a run does not count as one after a crash, unless the database cannot be reached now.
         """
         self._draining = True
-        with self.store.connection() as connection:
+        with suppress(DatabaseError), self.store.connection() as connection:
             for run_id in list(self._active):
                 self.store.change(connection, self.store.row(connection, run_id), takeovers=-1)
 

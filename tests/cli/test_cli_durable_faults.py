@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -38,6 +40,15 @@ def large(text):
                 pass
     return text * 20_000
 """
+NAP = """
+import asyncio
+from pathlib import Path
+async def one(text):
+    Path("calls.log").touch()
+    await asyncio.sleep(100)
+def large(text):
+    pass
+"""
 BLUEPRINT = """
 version: "0.1"
 name: shop
@@ -58,10 +69,17 @@ class Shop:
         (folder / "steps.py").write_text(STEPS)
         (folder / "shop.yaml").write_text(BLUEPRINT)
 
-    def aros(self, *command: str) -> subprocess.CompletedProcess[str]:
+    def started(self, *command: str) -> subprocess.Popen[str]:
         env = {**os.environ, "AROS_JOURNAL": "off", "AROS_DB": self.db}
         words = [sys.executable, "-m", "flujo_aros.cli", *command]
-        return subprocess.run(words, cwd=self.folder, env=env, capture_output=True, text=True, timeout=100, check=False)
+        return subprocess.Popen(
+            words, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def aros(self, *command: str) -> subprocess.CompletedProcess[str]:
+        with self.started(*command) as process:
+            out, error = process.communicate(timeout=100)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, error)
 
     def run(self, *more: str) -> subprocess.CompletedProcess[str]:
         return self.aros("run", "shop.yaml", "--input", "x", "--durable", "--allow", "./steps.py", *more)
@@ -116,6 +134,21 @@ def test_an_unreachable_database_is_reported_in_one_sentence_and_its_runs_surviv
     server.start()
     (known,) = json.loads(shop.aros("status", "--json").stdout)
     assert (known["run_id"], known["status"]) == ("order-1", "queued")
+
+
+def test_ctrl_c_ends_a_run_whose_database_is_gone_without_a_traceback(tmp_path: Path, server: Server) -> None:
+    shop = Shop(tmp_path, server.url)
+    shop.folder.joinpath("steps.py").write_text(NAP)
+    command = ["run", "shop.yaml", "--input", "x", "--durable", "--allow", "./steps.py"]
+    with shop.started(*command) as process:
+        while process.poll() is None and not (shop.folder / "calls.log").exists():
+            time.sleep(0.05)
+        server.stop()
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGINT
+    assert "the same command continues it" in error
+    assert "Traceback" not in error
 
 
 def test_a_database_of_a_later_release_is_reported_in_one_sentence(shop: Shop) -> None:

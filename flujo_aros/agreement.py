@@ -425,7 +425,7 @@ class _Group:
 
     @property
     def count(self) -> int:
-        """The number of them whose value counts."""
+        """The number of readings whose value counts."""
         return sum(vote.counts for vote in self.votes)
 
 

@@ -98,7 +98,7 @@ class RunStarted(_Emitted):
     secrets: tuple[str, ...] = field(default=(), repr=False)
     resumed: bool = False
     settled: frozenset[str] | None = None
-    """If the run is recovered from a durable record: the steps that it has settled. They emit no further events;
+    """The steps that were already settled, if the run is recovered from a durable record. They emit no further events;
     everything else in the run is reported again from the start.
     """
     carrier: dict[str, str] = field(default_factory=dict[str, str], repr=False)

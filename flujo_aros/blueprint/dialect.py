@@ -103,7 +103,7 @@ IN_KIND: Final[Mapping[str, Mapping[str, Hint]]] = {
         **dict.fromkeys(("template", "input"), _key("message", sure=False)),
     },
 }
-"""Such keys for the kinds of step that have a given key."""
+"""Keys in other tools that have a counterpart only in the kinds of step with a given key."""
 
 FLUJO_BUILTINS: Final = frozenset(
     {

@@ -509,7 +509,7 @@ def _kind_of(text: str) -> str:
 
 
 def read_scalar(text: str) -> Scalar:
-    """Return the value of a string if it were an unquoted scalar.
+    """Return the value that a string would have as an unquoted scalar.
 
     >>> read_scalar("30"), read_scalar("0.5"), read_scalar("on")
     (30, 0.5, 'on')

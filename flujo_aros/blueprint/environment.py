@@ -179,7 +179,7 @@ _AS_WRITTEN: Final = frozenset(
 _OPERATIONS: Final = ("init", "finalize")
 """Keys of steps before and after the others."""
 _SHORT: Final = frozenset({"set", "append", "merge", "output", "output_template", "history"})
-"""The keys of their short forms."""
+"""The keys of the short forms of these operations."""
 
 
 def variables_in(text: str) -> list[str]:

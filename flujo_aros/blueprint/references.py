@@ -78,7 +78,7 @@ class Unready(PipelineStep):
 
     @property
     def problem(self) -> Problem:
-        """The reason why it cannot run, and the place."""
+        """The reason why the step cannot run, with its place."""
         return Problem(f"step {self.name!r} cannot run: {self.why}", self.place)
 
     def prepare(self) -> None:

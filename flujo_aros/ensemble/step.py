@@ -307,7 +307,7 @@ class _Member:
         self.tracker = ReflectionTracker(manifest.name, threshold)
         self.lines: deque[str] = deque(maxlen=_OWN_LINES)
         self.own_words = [manifest.persona]
-        """Its persona and its first lines."""
+        """The agent's persona and its first lines."""
         self.acted = 0
         self.waiting = False
         self.name = manifest.name

@@ -432,7 +432,7 @@ def settled_as(accepted: Outcome[Any]) -> Generator[None]:
 
 
 _NOTHING: Final = " "
-"""Not JSON. An empty string would mean an empty object to the host."""
+"""Text that is not JSON. An empty string would mean an empty object to the host."""
 
 
 class PartialOutput:

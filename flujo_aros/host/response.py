@@ -375,7 +375,7 @@ USED_UP: Final = (UsageLimitExceeded, LimitReached)
 """Errors that mean that the budget is used up, so that no further call may be made."""
 
 _CUT: Final[type[Exception]] = getattr(exceptions, "OutputTokenLimitExceeded", exceptions.IncompleteToolCall)
-"""The wider class is newer than the oldest supported release."""
+"""The error for a reply that was cut. The wider class does not exist in the oldest supported release."""
 _SCHEMA_WORDS: Final = ("grammar", "schema", "response_format", "response format", "output_format", "too many states")
 """Words found in every schema rejection seen so far, from eight providers; one of them is enough."""
 _CONTENT_WORDS: Final = ("image", "audio", "video", "multimodal", "multi-modal")

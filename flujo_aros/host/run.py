@@ -92,7 +92,7 @@ class OpenStream(Protocol):
         ...
 
     def revise(self, **changes: Any) -> None:
-        """Change fields of it after its end."""
+        """Change fields of the reply after its end."""
         ...
 
 
@@ -325,7 +325,7 @@ class Run:
         return None if reply is None else reply.finish_reason
 
     def revise(self, **changes: Any) -> None:
-        """Change fields of that reply."""
+        """Change fields of the current reply."""
         if self.messages and isinstance(self.messages[-1], ModelResponse):
             self.messages[-1] = replace(self.messages[-1], **changes)
         elif self.exchange.stream is not None:

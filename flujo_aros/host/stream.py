@@ -152,7 +152,9 @@ class WatchedStream(StreamedResponse):
         self._watched = watch(report.run.exchange, report.call.parameters, current_settings().streaming)
         self._given: ModelResponse | None = None
         self._broken_off = False
-        """Whether it has begun and not ended. If reading stops, its usage is unknown: most providers report it last."""
+        """Whether the stream has begun and not ended. If reading stops, its usage is unknown: most providers report it
+        last.
+        """
         report.run.exchange.stream = self
 
     def conclude(self) -> None:
@@ -305,7 +307,7 @@ class WatchedStream(StreamedResponse):
 
     @property
     def timestamp(self) -> datetime:
-        """When it answered."""
+        """When the model answered."""
         return self.live.timestamp
 
     def time_to_first_chunk(self, request_start: float) -> float | None:

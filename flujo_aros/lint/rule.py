@@ -57,7 +57,7 @@ class Rule(ABC):
     """The name of the class in words: `unused-output`."""
     severity: ClassVar[Severity]
     fixable: ClassVar[Applicability | None] = None
-    """The safety of its best fix, or None if it has none."""
+    """The safety of the rule's best fix, or None if it has no fix."""
     safety: ClassVar[str]
     """The section `Fix safety` of a rule whose docstring has none."""
 

@@ -325,7 +325,7 @@ class _Models(frozenset[str]):
 
 
 def _contract_of(step: PipelineStep) -> Contract[Any]:
-    """Return the contract of a reading; any JSON if it has none."""
+    """Return the contract of a reading, or that for any JSON if it has none."""
     known = step.facts.contract if isinstance(step, Step) else None
     return known if known is not None else _any_json()
 

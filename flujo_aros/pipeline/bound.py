@@ -31,7 +31,7 @@ class AsksInTurns(Protocol):
 
     @property
     def most_asked(self) -> int:
-        """The maximum number of times that one of them runs."""
+        """The maximum number of times that any of these steps runs."""
         ...
 
 

@@ -172,7 +172,7 @@ class Builtin:
         return {each.name: hints[each.name] for each in kinds if each.kind is each.KEYWORD_ONLY}
 
     def check(self, params: Mapping[str, Any]) -> None:
-        """Raise `UsageError` for parameters that it does not accept."""
+        """Raise `UsageError` for parameters that the built-in does not accept."""
         for name, value in params.items():
             if name not in self.params:
                 known = nearest(name, self.params, closed=True) or Hint("; it takes none")

@@ -394,11 +394,11 @@ class Expressed:
 
     @property
     def objection(self) -> str:
-        """The message for a value that fails it."""
+        """The message for a value that does not satisfy the condition."""
         return f"{self.expression.strip()} does not hold"
 
     def __call__(self, value: Any) -> str | None:
-        """Return None if it holds, else the message."""
+        """Return None if the condition holds, or else the message."""
         condition: Condition = self.__dict__["_condition"]
         return None if condition.evaluate({"output": value, "value": value}) else self.objection
 

@@ -273,7 +273,7 @@ class Loop(PipelineStep):
         return {**spoken_of, "exit": self._exit.reads if isinstance(self._exit, Condition) else ()}
 
     def prepare(self) -> None:
-        """Import the functions that it names. Raises `UsageError`."""
+        """Import the functions that the step names. Raises `UsageError` if one cannot be imported."""
         super().prepare()
         for function in (self.initial_input_mapper, self.iteration_input_mapper, self.loop_output_mapper, self._exit):
             if function is not None and not isinstance(function, Condition):

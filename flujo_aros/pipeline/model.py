@@ -280,7 +280,7 @@ class PipelineStep(Generic[T_co]):
 
     @property
     def models(self) -> frozenset[str]:
-        """The names of the models that it and its nested steps request."""
+        """The names of the models that the step and its nested steps request."""
         inner = [body.models for body in self.bodies.values()]
         return frozenset[str]().union(*inner, self.fallback.models if self.fallback else ())
 

@@ -173,7 +173,7 @@ def is_final(result: StepResult[Any]) -> bool:
 
 
 def has_conversation(pipeline: Pipeline) -> bool:
-    """Return whether any of its steps continues the conversation of others."""
+    """Return whether any step of the pipeline continues the conversation of others."""
     return any(is_agent_step(step) and step.use_history for step in every_step(pipeline))
 
 

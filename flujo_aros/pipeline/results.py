@@ -126,7 +126,7 @@ class StepResult(Generic[T_co]):
 
     @property
     def nested(self) -> bool:
-        """Whether it ran inside another step."""
+        """Whether the step ran inside another one."""
         return "/" in self.name
 
     @property
@@ -340,7 +340,7 @@ class PausedRun(Strict):
     carrier: dict[str, str] = Field(default_factory=dict[str, str])
 
     def __repr__(self) -> str:
-        """Return one line: which step of which pipeline asks, and what."""
+        """Return one line that names the pipeline, the step and its question."""
         return f"<PausedRun {self.pipeline}: {self.step} asks {_brief(self.message)}>"
 
     __str__ = __repr__

@@ -193,7 +193,7 @@ class Following:
         return parsed
 
     def may_be_escaped(self, text: str, start: int) -> bool:
-        """Return whether all of it looks escaped, which only its end can confirm."""
+        """Return whether the whole value looks escaped, which only its end can confirm."""
         if self._escaped_to < ESCAPED_WITHIN:
             self._escaped, self._escaped_to = ESCAPED.match(text, start) is not None, len(text) - start
         return self._escaped and bool(self.parser.edits)
@@ -247,7 +247,7 @@ class Candidate(Generic[T]):
 
     @property
     def bent(self) -> bool:
-        """Whether brackets had to be added, changed or removed to read it."""
+        """Whether brackets had to be added, changed or removed to read the candidate."""
         return not BRACKETS.isdisjoint(map(CODE_OF, self.edits))
 
     @property
@@ -256,7 +256,7 @@ class Candidate(Generic[T]):
         return self.valid is not None and self.reason is None
 
     def lose(self, reason: Reason, *issues: Issue) -> Candidate[T]:
-        """Mark it as rejected."""
+        """Mark the candidate as rejected."""
         self.reason, self.issues = reason, issues
         return self
 

@@ -562,7 +562,7 @@ class Coercion:
         return 0 < lists < len(items) and shape.element(0).allows("array") and not shape.element(0).branches
 
     def _is_bent(self, node: Node) -> bool:
-        """Return whether a bracket was repaired inside it, or right after it."""
+        """Return whether a bracket was repaired inside a node, or right after it."""
         index = bisect_left(self.bent, node.start)
         if index == len(self.bent):
             return False

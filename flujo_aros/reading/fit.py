@@ -69,11 +69,11 @@ class Plan(NamedTuple):
     scalars: Scalars
     members: dict[Any, Place]
     required: frozenset[str] | None
-    """None if no object fits here unchanged."""
+    """The required keys, or None if no object fits here unchanged."""
     array: bool
-    """A list fits here unchanged."""
+    """Whether a list fits here unchanged."""
     element: Place | None
-    """None if it depends on the index."""
+    """What is expected of each element, or None if that depends on the index."""
 
 
 Place: TypeAlias = "tuple[frozenset[type], Scalars, Shape]"

@@ -311,7 +311,7 @@ class Scanned(Node):
 
     @property
     def source(self) -> Source:
-        """The source that contains it."""
+        """The source that contains the node."""
         return cast("tuple[str, Any, int, int, Source]", self)[4]
 
     def forget(self) -> None:

@@ -139,7 +139,7 @@ class Frame:
 
     @property
     def closer(self) -> str:
-        """The bracket that ends it."""
+        """The bracket that closes the container."""
         return "}" if self.kind == OBJECT else "]"
 
 

@@ -333,7 +333,7 @@ class JsonPreview:
             self._release_held()
 
     def doubt(self, *, in_doubt: bool) -> None:
-        """Set whether it may still prove unreadable."""
+        """Set whether the value may still prove unreadable."""
         if in_doubt and not self.in_doubt and len(self.finals):
             self.epoch += 1
         self.in_doubt = in_doubt

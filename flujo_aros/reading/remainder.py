@@ -644,7 +644,7 @@ def _is_in_doubt(clause: str, held: Iterable[str] = ("",)) -> bool:
 _PARTS: Final = expression(
     r"[,;]\s(?!(?:i|we|it|this)\b)|\s[(–—-]|\b(?:but|so|while|although|aber|mais|pero|mas|maar)\b", re.I
 )
-"""Between clauses of which the second one does not refer to the first."""
+"""Between two clauses if the second does not refer to the first."""
 
 
 def _prefers_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:

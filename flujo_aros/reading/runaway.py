@@ -11,9 +11,9 @@ MOST_BLANK: Final = 2_000
 _LOOK_EVERY: Final = 256
 _TAIL: Final = 4_400
 _SPAN: Final = 4_000
-"""The number of characters that a repetition must cover before it counts,"""
+"""The number of characters that a repetition must cover before it counts."""
 _TIMES: Final = 20
-"""and the number of times that the same text must occur in it."""
+"""The number of times that the same text must occur in such a repetition."""
 WHITESPACE: Final = "runaway_whitespace"
 REPETITION: Final = "runaway_repetition"
 

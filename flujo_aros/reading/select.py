@@ -165,7 +165,7 @@ class Search(Generic[T]):
     at = 0
     """The position from which the next candidate may begin."""
     before = 0
-    """The end of the last one."""
+    """The end of the last candidate."""
     refused_at = -1
     """The start of a value that is not JSON, or does not satisfy the contract as written."""
     # Of a streamed reply:
@@ -174,7 +174,7 @@ class Search(Generic[T]):
     current: Candidate[T] | None = None
     """The candidate whose end has not arrived."""
     hides = False
-    """Whether another answer may begin in the part of it that cannot be read yet."""
+    """Whether another answer may begin in the part of that candidate that cannot be read yet."""
     latest: Candidate[T] | None = None
     """The last candidate that was read; later text may still rule it out."""
     unreadable: Candidate[T] | None = None

@@ -30,7 +30,7 @@ class Achieved:
 
     @property
     def hopeless(self) -> bool:
-        """Whether it was tried often enough to be left out."""
+        """Whether the stage was tried often without success, so that it is left out."""
         return self.tries >= _ENOUGH and not self.successes
 
     @property
@@ -132,7 +132,7 @@ class Reply:
     seconds: float = field(default=0.0, compare=False)
     """The duration of the call."""
     model: str = field(default="", compare=False)
-    """The model that wrote it."""
+    """The model that wrote the reply."""
     finish_reason: str | None = field(default=None, compare=False)
     """The finish reason reported by the provider."""
 
@@ -342,11 +342,11 @@ class Rung(Configured):
     answers: ClassVar[frozenset[Reason]]
     """The rejection reasons that this stage can handle."""
     fallback: ClassVar[bool] = True
-    """Whether it counts towards `Ladder.max_stages`."""
+    """Whether the stage counts towards `Ladder.max_stages`."""
     asks: ClassVar[bool] = True
-    """Whether it makes model calls, so that the limits for calls, cost and time are its limits."""
+    """Whether the stage makes model calls, so that the limits for calls, cost and time are its limits."""
     sees_question: ClassVar[bool] = False
-    """Whether it asks the question of the run again; other stages see only the reply."""
+    """Whether the stage asks the question of the run again; other stages see only the reply."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (for stages to say more)
         """Return the reason why the stage could do nothing here although it handles this kind of rejection, or None."""

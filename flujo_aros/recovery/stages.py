@@ -84,7 +84,9 @@ class Retry(Rung):
     """Have the provider enforce the schema, if it supports that."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skip it for a cut reply, which would be cut again, and for an error or filter that no wording changes."""
+        """Skip the stage for a cut reply, which would be cut again, and for errors and filters that
+        no wording changes.
+        """
         if past.current.reason is Reason.PROVIDER and not has_issue(past.current, FORM_FAILED):
             return "the provider's error does not depend on the output format"
         if past.current.reason is Reason.REFUSED and has_issue(past.current, "content_filter"):
@@ -155,7 +157,7 @@ class Constrain(Rung):
     stage: Literal["constrain"] = "constrain"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skip it without a schema or provider support, or if the schema was already enforced."""
+        """Skip the stage without a schema or provider support, or if the schema was already enforced."""
         if past.current.reason is Reason.PROVIDER and not has_issue(past.current, FORM_FAILED):
             return "the provider's error does not depend on the output format"
         if not task.contract.json_schema:
@@ -225,7 +227,7 @@ class Resume(Rung):
     """The larger token budget; overrides `factor`."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skip it without text to continue, without a budget that could grow, or for a runaway reply."""
+        """Skip the stage without text to continue, without a budget that could grow, or for a runaway reply."""
         if ran_away(past.first.text):
             return "the reply was a runaway, which a larger budget would only prolong"
         if has_issue(past.first, LEFT_OPEN):
@@ -340,7 +342,7 @@ class Simplify(Rung):
     stage: Literal["simplify"] = "simplify"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
-        """Skip it for a schema that is not an object, is open, or contains lists of objects."""
+        """Skip the stage for a schema that is not an object, is open, or contains lists of objects."""
         return None if _flat(task.contract) else "the schema cannot be flattened to an object of strings"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
@@ -439,7 +441,7 @@ class Extract(Rung):
     """The maximum length of the prompt."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skip it without a schema, or if the text was written with that schema enforced."""
+        """Skip the stage without a schema, or if the text was written with that schema enforced."""
         if not task.contract.json_schema:
             return "there is no schema that says what to extract"
         if past.was_enforced and self.model is None:
@@ -497,7 +499,7 @@ class LlmRepair(Rung):
     """The model to ask; by default that of the run."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skip it without text or a schema to repair towards, or if the prompt would be too long."""
+        """Skip the stage without text or a schema to repair towards, or if the prompt would be too long."""
         failing = past.current
         if not failing.text.strip():
             return "nothing was written that could be repaired"
@@ -581,7 +583,7 @@ class Patch(Rung):
     """The model to ask; by default that of the run."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skip it without a draft, or if the issues are not about places in it."""
+        """Skip the stage without a draft, or if the issues are not about places in it."""
         failing = past.current
         if failing.draft is None:
             return "there is no answer of which only some fields are wrong"
@@ -697,7 +699,7 @@ class Degrade(Rung):
     stage: Literal["degrade"] = "degrade"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
-        """Skip it if there is no text to return."""
+        """Skip the stage if there is no text to return."""
         return None if past.current.text.strip() else "there is no text to return"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
@@ -718,7 +720,7 @@ class Salvage(Rung):
     stage: Literal["salvage"] = "salvage"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
-        """Skip it unless the contract is JSON: only its schema says what an item is."""
+        """Skip the stage unless the contract is JSON: only its schema says what an item is."""
         return None if task.contract.mode == "json" else "only JSON lists have items to keep"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
@@ -835,7 +837,9 @@ class Synthesize(Rung):
     stage: Literal["synthesize"] = "synthesize"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skip it except for a block or an event, before truncated prose, and for an event that a filter ended."""
+        """Skip the stage for other contracts, for a block before truncated prose, and for an event
+        that a filter ended.
+        """
         if isinstance(task.contract, BlockContract):
             cut = past.current.reason is Reason.TRUNCATED or has_issue(past.current, "content_filter")
             return "a block before truncated prose would hide the truncation" if cut else None
@@ -846,7 +850,7 @@ class Synthesize(Rung):
         return None
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
-        """Build it, without a call."""
+        """Build the block or event, without a call."""
         if isinstance(task.contract, BlockContract):
             return cast("Outcome[T]", _block(task.contract, past.current.text))
         return cast("Outcome[T]", _event(cast("EventContract", task.contract), past))

@@ -66,7 +66,7 @@ def _key(begin: str) -> re.Pattern[str]:
 
 
 _WORD: Final = r"[A-Z]?[a-z]+(?![A-Za-z0-9._~+/=-])"
-"""`bearer certificates` and `basic understanding` are words."""
+"""A plain word, as in `bearer certificates` and `basic understanding`."""
 _SCHEME: Final = r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://"
 _CRUMB: Final = r"[\w.-]{1,60}=[^;\s\"'\\,]{1,400}"
 _COOKIE: Final = rf"(?=[^\n\"'\\,]{{0,400}}\d)(?P<secret>{_CRUMB}(?:;\s?{_CRUMB}){{0,40}})"
@@ -209,7 +209,7 @@ _DEEPEST: Final = 6
 
 _CLOSING: Final = r"\\?[\"'`*]{0,3}\s{0,3}"
 _WHOLE: Final = r"(?!(?<=[^\\]\\)[\"'])"
-"""Not the backslash of an escaped quotation mark."""
+"""Keeps a value from ending with the backslash of an escaped quotation mark."""
 _IN_QUOTES: Final = (
     # Inside a JSON string, where a quotation mark and a backslash of the value are escaped twice.
     r"\\\"(?P<escaped>(?:[^\"\\\n]|\\\\\\[\"\\]|\\\\[a-z/]|\\[^\"\\\n]){3,200})"
@@ -224,9 +224,9 @@ class _Labelled(NamedTuple):
     written: str
     place: tuple[int, int]
     sure: bool
-    """It is a secret even if it looks like a word."""
+    """Whether the value is a secret even if it looks like a word."""
     quoted: bool
-    """Quotation marks delimit it."""
+    """Whether the value is in quotation marks."""
 
 
 @cache  # compiling these takes a tenth of the import time, and many programs never hide a secret

@@ -77,7 +77,7 @@ class RepairHealth:
 
     @property
     def share(self) -> float:
-        """The share of them with this repair."""
+        """The share of readable replies with this repair."""
         return _share(self.replies, self.of)
 
 
@@ -130,11 +130,11 @@ class Health:
     since: float
     until: float
     runs: dict[str, int] = field(default_factory=dict[str, int])
-    """By status."""
+    """The number of runs, by status."""
     steps: dict[str, int] = field(default_factory=dict[str, int])
-    """By status."""
+    """The number of steps, by status."""
     trust: dict[str, int] = field(default_factory=dict[str, int])
-    """Steps with a value, by trust."""
+    """The number of steps with a value, by trust."""
     usage: Usage
     replies: int
     """The number of first replies."""

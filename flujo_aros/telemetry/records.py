@@ -88,7 +88,7 @@ class JournalRun:
 
     @property
     def started_at(self) -> datetime:
-        """When it started, in UTC."""
+        """The start time, in UTC."""
         return datetime.fromtimestamp(self.started, UTC)
 
 

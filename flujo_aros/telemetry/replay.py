@@ -42,7 +42,7 @@ class Replayed:
     step: str
     model: str
     recorded: Verdict
-    """The outcome when it was recorded."""
+    """The outcome that was recorded."""
     outcome: Outcome[Any] | None
     missing: Ask | None
     used: int
@@ -61,7 +61,7 @@ class Replayed:
 
     @property
     def holds(self) -> bool:
-        """Whether it produces a value that no recorded check contradicts."""
+        """Whether the new reading produces a value that no recorded check rejects."""
         return isinstance(self.outcome, Accepted) and not self.failed_a_check
 
     @property

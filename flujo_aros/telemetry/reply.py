@@ -41,18 +41,18 @@ class Edit:
 
     @property
     def risk(self) -> str:
-        """Its risk, in lower case."""
+        """The risk of the repair, in lower case."""
         risk = self.repair.risk
         return risk if isinstance(risk, str) else risk.name.lower()
 
     @property
     def name(self) -> str:
-        """Its code as plain words."""
+        """The code of the repair as plain words."""
         return code_words(self.repair.code)
 
     @property
     def why(self) -> str:
-        """Why it was made."""
+        """The reason for this kind of repair."""
         return WHY.get(self.repair.code, "")
 
     @property
@@ -390,4 +390,4 @@ WHY: Final = {
     "cleaned": "An optional part did not fit its place: it was dropped or made to fit.",
     "prose-wrapped": "The reply was prose instead of an event: it was wrapped as the text of one.",
 }
-"""By the code of the repair."""
+"""The reason for each kind of repair, by its code."""

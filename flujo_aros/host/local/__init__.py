@@ -33,7 +33,7 @@ class LocalModels:
     """
 
     only: Final = PREFIX
-    """The prefix of the names that it serves: models of a provider are created by pydantic-ai."""
+    """The prefix of the names that this source serves. pydantic-ai creates the models of providers."""
 
     def __init__(self, settings: LocalSettings | None = None) -> None:
         self._settings = settings

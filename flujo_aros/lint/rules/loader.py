@@ -18,7 +18,7 @@ class LoaderRule(Rule):
     """
 
     about: ClassVar[Code]
-    """The kind of error that it reports."""
+    """The kind of error that the rule reports."""
     never_runs: ClassVar[bool]
     """Whether a step with this problem can never run, even if the blueprint loads."""
 

@@ -62,7 +62,7 @@ def _flow(steps: Sequence[Plan], indent: str, names: Iterator[str]) -> Iterator[
         if bodies:
             yield f'{indent}subgraph {name}["{": ".join(words)}"]'
             for scope, inner in bodies.items():
-                if len(bodies) > 1:
+                if len(bodies) > 1 or scope == "fallback":
                     yield f'{indent}  subgraph {next(names)}["{_quoted(visible_line(scope))}"]'
                     yield from _flow(inner, indent + "    ", names)
                     yield f"{indent}  end"
@@ -166,7 +166,8 @@ def _detail(step: Plan) -> str:
         return f"{step['agent'].get('model', 'your own agent')} → {answer}"
     if "function" in step:
         return f"calls {step['function'].rpartition(':')[2]}"
-    return "" if step["kind"] == "step" else str(step["kind"])
+    cast = [member["name"] for member in step.get("options", {}).get("cast", ())]
+    return "" if step["kind"] == "step" else f"{step['kind']}{' of ' if cast else ''}{', '.join(cast)}"
 
 
 def _clipped(text: str) -> str:

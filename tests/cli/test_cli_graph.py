@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -59,6 +60,19 @@ flowchart TD
   n1 --> n2
 """
     )
+
+
+def test_a_fallback_and_the_cast_of_an_ensemble_are_named(aros: Aros, tmp_path: Path) -> None:
+    fox = {"name": "fox", "persona": "You are a fox.", "subscribes_to": ["run.started"], "may_emit": ["agent.spoke"]}
+    steps = [
+        {"name": "ask", "uses": "agents.a", "fallback": {"name": "say", "uses": "stringify"}},
+        {"kind": "ensemble", "name": "wood", "cast": [fox, {**fox, "name": "owl"}]},
+    ]
+    file = tmp_path / "wood.yaml"
+    file.write_text(json.dumps({"agents": {"a": {"model": "local:smollm2"}}, "steps": steps}))
+    drawn = aros("graph", str(file)).stdout
+    assert 'subgraph n2["fallback"]' in drawn
+    assert "wood<br/>ensemble of fox, owl" in drawn
 
 
 def test_svg_has_every_step_within_the_picture(aros: Aros, claims: str, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_retries_are_not_part_of_the_cache_key():
         (lambda: Output.event(["said"], ["_raw"]), "leading underscore"),
         (lambda: CompletionSignal(" "), "the completion signal must not be blank"),
         (lambda: Output.text("<>"), "the tag must not be blank"),
-        (lambda: Output.tagged("final answer", int), "must be one name, without spaces"),
+        (lambda: Output.tagged("final answer", int), "must be a single name without spaces"),
     ],
 )
 def test_an_impossible_option_is_one_sentence(make, words):

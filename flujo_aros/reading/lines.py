@@ -40,6 +40,10 @@ _KEY: Final = expression(
 _MARKED: Final = expression(
     r"^(?P<indent>[ \t]*)(?:[-*•+]|\d{1,2}[.)])[ \t]+(\*\*|__|`)(?P<key>[^\W\d][\w -]{0,60}?)(?::\2|\2:)(?=\s)", re.M
 )
+_JOINT: Final = expression(
+    r"(?:[,;]|[ \t]\|)[ \t]+(?=(?P<key>[^\W\d][\w -]{0,60}?)[ \t]{0,9}[:=])|[ \t](?=(?P<name>[^\W\d]\w{0,60})=\S)"
+)
+"""The end of a field before another one on its line: `name: Ann, age: 41`, `name='Ann' age=41`."""
 _LIST_BELOW: Final = expression(r"^[ \t]*[-*•+\d][^\n]*:(?:\*\*|__|`)?[ \t]*\n[ \t]+[-*•+][ \t]", re.M)
 """`- **Tags**:`, a key in a list of Markdown that holds further lists."""
 _FENCE: Final = expression(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
@@ -70,8 +74,26 @@ def read_lines(text: str, shape: Shape) -> Node | None:
     node = _Nested(text, shape).read() if _NESTED.search(text) else None
     if node is None and _LIST_BELOW.search(text):
         node = _Nested(_MARKED.sub(_unmarked, text), shape).read()
-    node = node or (_read_flat(text, shape) if wanted(shape) else None)
+    if node is None and wanted(shape):
+        parted = _in_lines(text, shape)
+        flat = _read_flat(text, shape)
+        node = _read_flat(parted, shape) if parted != text else None
+        if node is not None and flat is not None:
+            return None  # `title: Buy milk, due: Friday` may be one field or two
+        node = node or flat
     return None if node is not None and node.kind == OBJECT and _goes_on(text, node.value[-1], shape) else node
+
+
+def _in_lines(text: str, shape: Shape) -> str:
+    """Return the text with each field of `name: Ann, age: 41` on its own line, in the same number of characters."""
+
+    def parted(found: re.Match[str]) -> str:
+        return "\n".ljust(len(found[0])) if shape.knows(found["key"] or found["name"]) else found[0]
+
+    lines = text.split("\n")
+    found = [_LINE.fullmatch(line) for line in lines]
+    begin = [line is not None and shape.knows(line["key"]) for line in found]
+    return "\n".join(_JOINT.sub(parted, line) if own else line for line, own in zip(lines, begin, strict=True))
 
 
 def _unmarked(found: re.Match[str]) -> str:

@@ -104,6 +104,7 @@ def test_an_endless_run_of_white_space_is_passed_over_once(around: str, flood: s
         ("|" + " | " * 40_000 + "\n|" + "-|" * 40_000 + "\n" + "| count " * 40_000, ORDER),
         ("dict(count='" + "\\'" * 40_000 + "dict(a=" * 20_000, ORDER),
         ("dict(" + " " * 40_000 + "a" * 40_000 + "dict(a= " * 20_000, ORDER),
+        ("count: 1, " + "count 2, " * 40_000 + " " * 40_000 + "| " * 40_000, ORDER),
         ("- **count**: " * 10_000 + "\n- **a:** \n  - b" * 10_000, ORDER),
     ],
 )

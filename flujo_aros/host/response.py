@@ -49,13 +49,13 @@ def with_answer(response: ModelResponse, run: Run, *, asks_again: bool) -> Model
 
     `asks_again` means that the host asks again if it finds no answer.
     """
-    exchange = run.exchange
-    thought = thought_in(response, exchange.parameters, exchange.wanted)
+    exchange, parameters = run.exchange, run.exchange.parameters
+    thought = thought_in(response, parameters, exchange.wanted)
     if thought is not None and not run.takes_nothing:
         exchange.thought = True
         exchange.raw_arguments |= {call.tool_call_id: str(call.args) for call in thought.tool_calls}
         return thought
-    if not exchange.parameters.output_tools:
+    if not parameters.output_tools:
         return response
     return CallsMeant(run, asks_again, was_cut(response.finish_reason)).applied(response)
 

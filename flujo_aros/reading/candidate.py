@@ -705,7 +705,7 @@ def rewrite(text: str) -> Rewritten | None:
 
 
 _PIECE: Final = expression(
-    r"""[{}\[\],:]|"(?:[^"\\]|\\.)*+"|'[^']*+'|//[^\n]*+|/\*[^*]*+\*/|[^\s{}\[\],:"'/]++""", re.S
+    r"""[{}\[\],:]|"[^"\\]*+(?:\\.[^"\\]*+)*"|'[^']*+'|//[^\n]*+|/\*[^*]*+\*/|[^\s{}\[\],:"'/]++""", re.S
 )
 _SPELLED: Final = {word: spelled for word, _, spelled in _WORDS}
 

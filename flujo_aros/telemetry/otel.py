@@ -76,6 +76,7 @@ class Spans:
             events.StepStarted: self._step_started,
             events.StepFinished: self._step_finished,
             events.FunctionCalled: self._function_called,
+            events.AgentStarted: self._agent_started,
             events.AgentFinished: self._agent_finished,
             events.StageStarted: self._stage_started,
             events.StageFinished: self._stage_finished,
@@ -127,15 +128,21 @@ class Spans:
         self._put_value(span, "aros.error", event.error or None)
         if event.status in _FAILED:
             raised = _RAISED.match(event.error or "")
-            _fail(span, event.reason or (raised[1] if raised else names.OTHER_ERROR))
+            other = event.status if event.status == "cancelled" else names.OTHER_ERROR
+            _fail(span, event.reason or (raised[1] if raised else other))
 
     def _function_called(self, event: events.FunctionCalled) -> None:
         self._put_value(self._own(event), names.INPUT_VALUE, event.input)
 
+    def _agent_started(self, event: events.AgentStarted) -> None:
+        if not event.scope.step:  # an agent outside any pipeline has its host's span, which the host ends
+            self._spans[event.scope.id] = trace.get_current_span()
+
     def _agent_finished(self, event: events.AgentFinished) -> None:
-        if not event.scope.step:  # an agent outside any pipeline has its host's span
+        if not event.scope.step:
             self._faulty.discard(event.scope.id)
-            trace.get_current_span().set_attributes(_worth(event))
+            self._own(event).set_attributes(_worth(event))
+            self._spans.pop(event.scope.id, None)
 
     def _stage_started(self, event: events.StageStarted) -> AbstractContextManager[object]:
         around = self._around(event)

@@ -158,6 +158,38 @@ def test_an_agent_without_a_pipeline_reports_the_trust_of_its_output_on_its_span
     assert "aros.repair.success" in [event.name for event in span.events]
 
 
+def test_an_agent_without_a_pipeline_has_all_events_outside_its_stages_on_its_span(instrumented: Emitted) -> None:
+    with observing(instrumented.observer()):
+        asyncio.run(boat_agent(BAD, GOOD, capabilities=[Aros()]).run("Which boat?"))
+    told = instrumented.events("invoke_agent boats")
+    repairs = [(name, tags["stage"]) for name, tags in told if name.startswith("aros.repair.")]
+    assert repairs == [
+        ("aros.repair.started", "first"),
+        ("aros.repair.failed", "first"),
+        ("aros.repair.started", "llm_repair"),
+        ("aros.repair.success", "llm_repair"),
+    ]
+    assert {"agent.system", "agent.input", "agent.usage", "agent.response"} <= dict(told).keys()
+
+
+def test_a_cancelled_step_is_an_error_of_that_name(emitted: Emitted) -> None:
+    async def cancelled() -> None:
+        begun = asyncio.Event()
+
+        async def wait(value: object) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        run = asyncio.create_task(Runner(Call("wait", wait), observers=[emitted.observer()]).run(""))
+        await begun.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+
+    asyncio.run(cancelled())
+    assert emitted.spans["step wait"].attributes["error.type"] == "cancelled"
+
+
 def test_a_streamed_agent_has_its_stages_under_its_own_span(instrumented: Emitted) -> None:
     async def stream() -> None:
         with observing(instrumented.observer()):

@@ -250,6 +250,8 @@ COMMENT: Final = expression(
     """,
     re.X | re.S,
 )
+SHORT_COMMENT: Final = r"(?: (?: // | \# )[^\n]{0,200}\n | /\*.{0,200}?\*/ )"
+"""A comment beside a key, for expressions that look ahead."""
 ELLIPSIS: Final = expression(r"\.\.\.|…")
 
 # --- members and elements of plain JSON, and of JSON with unambiguous deviations --------------------------------------
@@ -327,20 +329,21 @@ def brackets(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
 
 # --- keys -------------------------------------------------------------------------------------------------------------
 
+_COLON: Final = rf"{_SPACE} (?: {SHORT_COMMENT} {_SPACE} )? (?: [:：] | =>? )"
 KEY_AHEAD: Final = Ahead(
     rf"""
     \s*
-    (?: [\"“”„«] (?P<q> (?: \\\" | [^\"“”»\n:] ){{0,120}} ) [\"”“»] (?= {_SPACE}(?: [:：] | = ) )      # "name" :
-      | ['‘`] (?P<s> [^'’`\n:]{{1,120}} ) ['’`] (?= \s*(?: [:：] | = ) )                  # 'name' :
-      | (?P<b> [\w$][\w$-]{{0,60}} (?: [ ][\w$-]{{1,30}} ){{0,3}} ) (?= \s*[:：] )          # unit price :
+    (?: [\"“”„«] (?P<q> (?: \\\" | [^\"“”»\n:] ){{0,120}} ) [\"”“»] {_COLON}  # "name" :
+      | ['‘`] (?P<s> [^'’`\n:]{{0,120}} ) ['’`] {_COLON}  # 'name' :
+      | (?P<b> [\w$][\w$-]{{0,60}} (?: [ ][\w$-]{{1,30}} ){{0,3}} ) (?! {_SPACE} = ) {_COLON}  # unit price :
     )
-    {_SPACE} (?: [:：] | =>? )
     """
 )
 """A key and its colon."""
 BARE_KEY: Final = Ahead(
-    r"""
-    [^\s:：=,，{}\[\]\"'“”‘’`] [^:：=,，{}\[\]\"“”`\n]*? (?= [\"'”’`]? \s* (?: [:：] | => | = ) )   # unit price" :
+    rf"""
+    [^\s:：=,，{{}}\[\]\"'“”‘’`] (?: (?! /\* | \s (?: // | \# ) ) [^:：=,，{{}}\[\]\"“”`\n] )*?
+    (?= [\"'”’`]? \s* (?: {SHORT_COMMENT} \s* )? (?: [:：] | => | = ) )   # unit price" :   price /* USD */ :
     """
 )
 KEY_AND_VALUE: Final = expression(
@@ -357,10 +360,10 @@ PREFIX: Final = expression(r"[uUbBrR] (?= [\"'] (?! \s*[,}\]:] ) )", re.X)
 KEY_BEHIND: Final = Ahead(
     rf"""
     \s*
-    (?: (?: (?: // | \# )[^\n]*\n | /\*.{{0,200}}?\*/ ) \s* )?  # a comment before it
-    (?: [\"“”„«]{{1,2}} (?P<q> (?: \\\" | [^\"“”»\n:] ){{0,120}} ) [\"”“»]{{1,2}} {_SPACE} (?: [:：] | =>? ) # ""a"":
-      | ['‘`]{{1,2}} (?P<s> [^'’`\n:]{{1,120}} ) ['’`]{{1,2}} {_SPACE} (?: [:：] | =>? )  # 'name' :
-      | (?P<b> [\w$][\w$-]{{0,60}} ) (?P<half> [\"'”]? ) \s*[:：]  # name:   name":
+    (?: {SHORT_COMMENT} \s* )?  # a comment before it
+    (?: [\"“”„«]{{1,2}} (?P<q> (?: \\\" | [^\"“”»\n:] ){{0,120}} ) [\"”“»]{{1,2}} {_COLON} # ""a"":
+      | ['‘`]{{1,2}} (?P<s> [^'’`\n:]{{0,120}} ) ['’`]{{1,2}} {_COLON}  # 'name' :
+      | (?P<b> [\w$][\w$-]{{0,60}} ) (?P<half> [\"'”]? ) \s* (?: {SHORT_COMMENT} \s* )? [:：]  # name:   name":
         (?= \s*(?: [\"'“\[{{\d\-+tfnTFN] | [yY]es\b ) | \s*\Z )  # … and a value
       | [\"“] (?P<h> \w{{1,60}} ): \s* (?= [\"'“‘\[{{] | -?\d | (?: {_WORD} )\s*[,}}] )  # "name: "tea"
     )

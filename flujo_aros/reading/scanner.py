@@ -14,7 +14,7 @@ from flujo_aros.contract import (
     Shape,
     closing_mark,
 )
-from flujo_aros.reading.grammar import Ahead, NeedMoreInput, expression
+from flujo_aros.reading.grammar import SHORT_COMMENT, Ahead, NeedMoreInput, expression
 from flujo_aros.reading.phrases import word_set
 
 JSON_FENCE, FENCE, LINES, INLINE, CODE = range(5)
@@ -40,12 +40,12 @@ CODE_FENCES: Final = word_set(
 """Languages of code fences that do not hold an answer, unless the fence contains nothing else."""
 _JSON_TAGS: Final = frozenset({"json", "json5", "jsonc", "jsonl", "ndjson", "jsonlines"})
 _OBJECT_START: Final = Ahead(
-    r"""
-    \{ (?: [\s\u200b\u200c\u200d\u2060\ufeff] | \\[nrt] | (?!) )*+
-    (?: [\"'“”‘’«„`}{/] | \# | [uUbBrR](?=[\"'])            # {"a"   {'a'   {}   {// …   {b"a"
-      | \\[\"'] | &(?:quot|\#34|\#x22); | , | \.\.\. | …      # {\"a   {&quot;a   {...
-      | [\w$@][\w$@\ .-]{0,60}+ [\"”']? \s*+ (?: [:：] | => )  # {a:   {unit price =>
-      | [\d.-]{1,20}+ \s*+ :                                  # {1:
+    rf"""
+    \{{ (?: [\s\u200b\u200c\u200d\u2060\ufeff] | \\[nrt] | (?!) )*+
+    (?: [\"'“”‘’«„`}}{{/] | \# | [uUbBrR](?=[\"'])            # {{"a"   {{'a'   {{}}   {{// …   {{b"a"
+      | \\[\"'] | &(?:quot|\#34|\#x22); | , | \.\.\. | …      # {{\"a   {{&quot;a   {{...
+      | [\w$@][\w$@\ .-]{{0,60}}+ [\"”']? \s*+ (?: {SHORT_COMMENT} \s*+ )? (?: [:：] | => )  # {{a:   {{unit price =>
+      | [\d.-]{{1,20}}+ \s*+ :                                  # {{1:
       | \Z
     )"""
 )

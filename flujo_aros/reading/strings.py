@@ -505,6 +505,7 @@ _MORE_BEHIND: Final = expression(
     r",\s{0,40}(?:#|//|/\*)[^\n]{0,200}\Z|,[ \t]{0,40}\n\s{0,80}[\"']?\w{1,60}[\"']?\s{0,40}[:=]"
 )
 _SWALLOWED: Final = expression(r"[}\]]\s{0,40},\s{0,40}[{\[]")
+_SINGLE_ENDS: Final = expression(r"'[ \t]{0,40}(?:[\n,}\]]|\Z)")
 _INCH_MARK: Final = expression(r"\d\"")
 
 
@@ -517,13 +518,14 @@ def is_doubtful(code: str, text: str, quotes: tuple[str, str], *, element: bool)
         return _holds_json(text, *quotes) or (element and _is_odd(text))
     if code == "doubled-quotes":
         return _SWALLOWED.search(text) is not None or _NO_BEGIN.match(text) is not None
-    return code == "missing-quote" and _lost_too_much(text)
+    return code == "missing-quote" and _lost_too_much(text, quotes[0])
 
 
-def _lost_too_much(text: str) -> bool:
+def _lost_too_much(text: str, quote: str) -> bool:
     """Return whether a string without its closing quote may have ended earlier, at a quote, bracket or separator."""
     return (
         text.count('"') > text.count('\\"')
+        or (quote == "'" and _SINGLE_ENDS.search(text) is not None)
         or text.endswith((";", ","))
         or _MORE_BEHIND.search(text) is not None
         or (text[-1:] in ("}", "]") and text.count(text[-1]) > text.count("{" if text[-1] == "}" else "["))

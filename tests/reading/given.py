@@ -276,6 +276,7 @@ STYLES = st.builds(
     true=st.sampled_from(["true", "True"]),
     null=st.sampled_from(["null", "None"]),
     comma=st.sampled_from([", ", ",\n", ", // next\n"]),
+    colon=st.sampled_from([": ", " /* so */: ", " // so\n: "]),
     last=st.sampled_from(["", ",", " ,\n"]),
 )
 
@@ -296,6 +297,8 @@ DAMAGE: dict[str, Damage] = {
     "unquoted keys": lambda v: write(v, Style(key_quote="")),
     "line comments": lambda v: write(v, Style(comma=", // next\n")),
     "block comments": lambda v: write(v, Style(comma=" /* next */, ")),
+    "comments behind keys": lambda v: write(v, Style(quote="''", colon=" /* so */: ")),
+    "comments behind unquoted keys": lambda v: write(v, Style(key_quote="", colon=" // so\n: ")),
     "raw line breaks": lambda v: write(v, Style(line_break="\n")),
     "doubled commas": lambda v: write(v, Style(comma=",, ")),
     "equals signs": lambda v: write(v, Style(colon=" = ")),

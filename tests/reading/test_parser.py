@@ -250,6 +250,10 @@ def test_a_sentence_is_not_a_bare_key() -> None:
     assert read("{one two: 1, b: 2}", {}).value == {"one two": 1, "b": 2}
 
 
+def test_a_string_does_not_absorb_what_follows_its_single_quote_on_the_next_line() -> None:
+    assert isinstance(read("{'a': ['red'\ntrue] // b\n}", {}), Rejected)
+
+
 def test_a_duplicate_key_at_a_damaged_place_is_rejected() -> None:
     assert isinstance(read('{"city": "Oslo", "street": "Main" "street": "Side", "open": true}', Place), Rejected)
 

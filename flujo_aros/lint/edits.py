@@ -175,6 +175,29 @@ class Editor:
         line = f"{key}: {value}{newline}{self._indent(inner, first)}"
         return Edit(start, end + len(newline), ""), Edit(at, at, line)
 
+    def nest(self, holder: Node, names: Mapping[str, str], under: str) -> tuple[Edit, ...]:
+        """Put lists that follow each other in a block under a new key, one step deeper, and rename their keys; no edit
+        if they are in another form.
+        """
+        everyone = sorted(holder.keys, key=lambda each: self.key(holder, each))
+        keys = [each for each in everyone if each in names]
+        at, starts = everyone.index(keys[0]), self.positions.starts
+        first, end = holder.keys[keys[0]].line, self.end(holder.members[keys[-1]])
+        before = self.text[starts[first - 1] : self.key(holder, keys[0])]
+        if self.is_flow(holder) or everyone[at : at + len(keys)] != keys or before.strip():
+            return ()
+        deeper = " " * self._step_of_indentation
+        edits = [Edit(starts[first - 1], starts[first - 1], f"{before}{under}:{self.positions.newline}{deeper}")]
+        for each in keys:
+            start = self.key(holder, each)
+            plain = isinstance(holder.members[each].value, list) and self.text.startswith(each, start)
+            if not plain or self.is_shared(holder, each):
+                return ()
+            edits.append(Edit(start, start + len(each), names[each]))
+        lines = (start for start in starts[first:] if start < end)
+        filled = (start for start in lines if self.text[start : self.positions.line_end(start)].strip())
+        return (*edits, *(Edit(start, start, deeper) for start in filled))
+
     def append_scalar(self, sequence: Node, value: str) -> Edit | None:
         """Append a scalar to a list that is not empty."""
         if not sequence.elements or self.is_anchored(sequence):

@@ -6,6 +6,7 @@ effective options, and the facts known before a run about the values of the step
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from abc import ABC, abstractmethod
@@ -371,14 +372,15 @@ class Subject:
 
     @cached_property
     def moved(self) -> Mapping[Problem, Fix]:
-        """The fix of each unknown key beside `loop:` or `map:` that belongs under it, such as `until`: move its line.
+        """The fix of each unknown key that belongs elsewhere in its step: `until` and others beside `loop:` or `map:`,
+        under which its line is moved, and `if`, `then` and `else`, which become a conditional.
 
         It is safe because the loader then accepts the key, and reports nothing new.
         """
         known = {(each.path, each.message) for each in self.inspected.findings}
         found: dict[Problem, Fix] = {}
         for problem in self.inspected.findings:
-            fix = self._moving(problem)
+            fix = self._moving(problem) or self._branching(problem)
             if fix is not None:
                 left = {(each.path, each.message) for each in self._errors_after(fix.edits)}
                 if left < known and (problem.path, problem.message) not in left:
@@ -397,6 +399,23 @@ class Subject:
         into = "loop" if "loop" in holder.members else "map"
         edits = self.editor.move_line(holder, key, into, meant)
         return Fix(f"Move it under `{into}:` as `{meant}`", edits) if edits else None
+
+    def _branching(self, problem: Problem) -> Fix | None:
+        """Write `if`, `then` and `else` as a conditional with two branches, if the condition is true or false."""
+        place = problem.place or Place(1, 1)
+        holder = self._mappings.get((place.line, place.column))
+        words = {"if", "then", "else"}
+        if holder is None or problem.path.rpartition(".")[2] not in words or not words <= holder.keys.keys():
+            return None
+        if "branches" in holder.keys or not is_truth(str(holder.members["if"].value)):
+            return None
+        edits = self.editor.nest(holder, {"then": '"true"', "else": '"false"'}, "branches")
+        if not edits:
+            return None
+        start = self.editor.key(holder, "if")
+        kind = "" if "kind" in holder.keys else f"kind: conditional{self.positions.newline}{' ' * (place.column - 1)}"
+        renamed = Edit(start, start + len("if"), f"{kind}condition_expression")
+        return Fix("Write it as `kind: conditional` with `branches`", (renamed, *edits))
 
     def _errors_after(self, edits: Iterable[Edit]) -> Sequence[Problem]:
         """Return the errors of the loader after these edits."""
@@ -453,6 +472,24 @@ def _is_sure(problem: Problem) -> bool:
     is_key = problem.path.endswith(f".{found.written}")
     of_input = found.meant == "input" and is_input(found.written) and not is_key
     return not of_input or problem.path.startswith("steps[0].")
+
+
+def is_truth(source: str) -> bool:
+    """Return whether an expression can only be true or false."""
+    text = source.strip().removeprefix("{{").removesuffix("}}").strip()
+    try:
+        tree = ast.parse(f"({text}\n)", mode="eval").body
+    except SyntaxError:
+        return False
+    return _truth(tree)
+
+
+def _truth(node: ast.expr) -> bool:
+    if isinstance(node, ast.BoolOp):
+        return all(_truth(value) for value in node.values)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr in ("startswith", "endswith")
+    return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
 
 
 def _is_around(path: str, other: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,7 +9,7 @@ from flujo_aros.blueprint.loading import Located, member
 from flujo_aros.errors import TemplateError
 from flujo_aros.json_data import is_list
 from flujo_aros.lint.edits import Finding, Severity
-from flujo_aros.lint.rule import Rule, Subject, key_span, span_of, value_schema
+from flujo_aros.lint.rule import Rule, Subject, is_truth, key_span, span_of, value_schema
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.control import Branch, Loop
 
@@ -140,7 +139,7 @@ class UnreachableBranch(Rule, code="V-CF2", severity=Severity.WARNING):
 
 def _values(subject: Subject, located: Located, condition: Condition) -> list[str] | None:
     """Return the possible results of a condition, as the names of branches, or None if unknown."""
-    if _is_truth(condition.source):
+    if is_truth(condition.source):
         return ["true", "false"]
     source = condition.source.strip().removeprefix("{{").removesuffix("}}").strip()
     if len(condition.reads) != 1 or not all(part.isidentifier() for part in source.split(".")):
@@ -152,24 +151,6 @@ def _values(subject: Subject, located: Located, condition: Condition) -> list[st
     if not is_list(values) or not values or not all(isinstance(value, str) for value in values):
         return None
     return [str(value) for value in values]
-
-
-def _is_truth(source: str) -> bool:
-    """Return whether an expression can only be true or false."""
-    text = source.strip().removeprefix("{{").removesuffix("}}").strip()
-    try:
-        tree = ast.parse(f"({text}\n)", mode="eval").body
-    except SyntaxError:
-        return False
-    return _truth(tree)
-
-
-def _truth(node: ast.expr) -> bool:
-    if isinstance(node, ast.BoolOp):
-        return all(_truth(value) for value in node.values)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return node.func.attr in ("startswith", "endswith")
-    return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
 
 
 def _listed(values: list[str]) -> str:

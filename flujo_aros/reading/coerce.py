@@ -787,7 +787,9 @@ class Coercion:
         if node.kind == OBJECT:  # `corner` is not a synonym of `center` if it is a key of another alternative
             lost |= {member.key for member in node.value if names.get(id(member), member.key) != member.key}
         foreign = any(key in branch.properties for key in lost for branch in shape.branches)
-        moved = any(edit.code == "moved_key" for edit in edits)  # and its key may have named the alternative
+        titles = {fold(branch.title) for branch in shape.branches}
+        labelled = any(word in titles for key in lost for word in scalars.name_words(key))  # `dog_name`
+        moved = labelled or any(edit.code == "moved_key" for edit in edits)  # its key may have named the alternative
         named = _names_another(node, edits, rest, chosen, shape)
         if (
             tied

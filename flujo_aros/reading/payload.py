@@ -75,7 +75,7 @@ from flujo_aros.reading.parser import DEPTH, Failure, Frame, Parsed, Parser, Sto
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
 from flujo_aros.reading.remainder import Span, prose_rest, rivalry
 from flujo_aros.reading.runaway import ran_away
-from flujo_aros.reading.scalars import SURROGATE
+from flujo_aros.reading.scalars import SURROGATE, slot_in
 from flujo_aros.reading.scanner import FENCED
 
 T = TypeVar("T")
@@ -314,6 +314,9 @@ def _tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
         return Rejected(Reason.AMBIGUOUS, (Issue("$", "leftover", rest),), text, raw)
     repairs = (*_earlier(text, pairs), *_other_forms(text, pairs[-1], contract.tag))
     if contract.mode == "text":
+        if slot_in(f'{contract.tag}: "{raw.strip()}"', (contract.tag,)) is not None:
+            words = f"{raw.strip()!r} is a placeholder for a text"
+            return Rejected(Reason.ECHOED_SCHEMA, (Issue("$", "placeholder", words),), text, raw)
         return _judged(contract, text, raw, raw.strip(), repairs)
     if not contract.strict:
         inside = look(payload, JsonContract(contract.values, "json", contract.risk), whole=True)

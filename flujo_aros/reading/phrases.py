@@ -363,7 +363,7 @@ INVENTS: Final = Phrases(
     r"\b(?:esto|este|ese|los (?:valores|datos)|lo anterior) (?:es|son) (?:solo |sólo |solamente "
     r"|únicamente )?(?:un |una "
     r"|unos )?(?:ejemplos?|plantillas?|muestras?|ficticios?|inventad[oa]s?)\b",
-    r"\b(?:ist[oa]|iss[oa]|quest[oi]|[oi] (?:valor[ei]s?|dad?[ti]o?s?)|dit|deze|de (?:waarden|gegevens)) (?:é|são|è"
+    r"\b(?:ist[oa]|iss[oa]|quest[oi]|(?:os|i) (?:valor(?:es|i)|dados|dati)|dit|deze|de (?:waarden|gegevens)) (?:é|são|è"
     r"|sono|is"
     r"|zijn) (?:(?:apenas|só|somente|solo|soltanto|puramente|slechts|alleen|maar) )?(?:uma? |uns |degli |een )?"
     r"(?:exemplos?|fictíci[oa]s?|inventad[oa]s?|esemp\w+|fittizi\w*|inventat[oi]|ipotetic[oi]|voorbeeld\w*|fictief"
@@ -676,6 +676,7 @@ ASSERTS: Final = Phrases(
     r" (?:to|auf|nach|au?x?|à|a)|(?:nun|jetzt|désormais|ahora) (?:in|um|am|à|en|a)|deserves"
     r"|second (?:look|thought|reading)"
     r"|closer (?:look|inspection|reading)|change my mind)\b",
+    r"\b(?:says?|states?|has|reads?|shows?|gives?)\b(?=[^.!?\n]{1,40},? (?:though|however)\b)",
     _START + r"(?:richtig|korrekt|besser|lieber|doch|eigentlich|vielmehr|stattdessen|es (?:sind|ist) doch)\b",
     r"\b(?:(?:richtig|korrekt) (?:wäre|ist)|richtige[rs]? [\wäöü]+ (?:ist|lautet|wäre)"
     r"|auf [^!?\n]{1,40} (?:ändern|setzen)"

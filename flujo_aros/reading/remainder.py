@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache, partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import TIMES, Shape, fold, mask_reasoning
@@ -308,8 +308,6 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         if (invented := phrases.INVENTS.search(prose)) is not None:
             said = _excerpt(prose, invented.start())
             return f"the text after it says that it is an example, a guess or made up: {said!r}"
-    if not names:
-        return None
     asserts = objects and _may_assert(prose)
     return (
         _other_lines(prose, shape)
@@ -450,7 +448,7 @@ _CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str, str]]:
     """Return the expression for the fields of a contract in a sentence, as words; names by their folded form."""
     written = (r"[\s_-]?".join(map(re.escape, WORD.findall(name))) or re.escape(name) for name in names)
-    any_name = "|".join(sorted(written, key=len, reverse=True))
+    any_name = "|".join(sorted(written, key=len, reverse=True)) or "(?!)"
     in_words = rf"(?<![^\W{_CJK}])(?<!-)(?:{any_name})(?!-)(?![^\W{_CJK}])"
     return re.compile(in_words, re.I), {fold(name): name for name in names}
 
@@ -459,7 +457,7 @@ def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], 
     """Return a sentence that contradicts the value. `asserts` means that the text contains a word of denial or
     assertion.
     """
-    names = shape.named
+    names = shape.named or _own_keys(value(), shape)
     any_name, by_fold = _naming(tuple(names))
     if not asserts and any_name.search(prose) is None and prose.isascii():
         return None
@@ -483,6 +481,15 @@ def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], 
             if how := _against(near, place, names[key], partial(_leaf, leaves, key), asserts=asserts):
                 return f"the text after it {how.format(repr(key))}: {_excerpt(sentence, 0)!r}"
     return None
+
+
+def _own_keys(value: object, shape: Shape) -> dict[str, Shape]:
+    """Return the keys of an object whose contract declares none, with what each may hold."""
+    keys = islice(value, _MOST_KEYS) if is_dict(value) else ()
+    return {key: shape.member(key) for key in keys if len(key) > 1}
+
+
+_MOST_KEYS: Final = 200
 
 
 def _against(
@@ -557,7 +564,7 @@ def _value_after(sentence: str, at: int) -> str:
     return _ARROW.split(rest)[-1].lstrip(" \"'`*_([“‘")
 
 
-_ARROW: Final = expression(r"→|[-=]>")
+_ARROW: Final = expression(r"→|(?<!-)[-=]>")
 """Between a value and the one that replaces it."""
 
 
@@ -761,6 +768,7 @@ def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
                 if len(scalars) < len(parts):
                     pending.append((part, known.member(real)))
         elif is_list(here):
+            found.setdefault("", []).extend(part for part in here if not isinstance(part, (dict, list)))
             pending += [(part, known.element(at)) for at, part in enumerate(here)]
     return found
 

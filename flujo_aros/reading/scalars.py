@@ -541,7 +541,11 @@ def _fraction(text: str, hints: Hints) -> Amount | None:
     part = Fraction(int(match[2]), int(match[3]) or 1)
     lowest = part.denominator == int(match[3]) and part.denominator in _HALVES and part < 1
     marks = hints.most is not None and hints.most > 1
-    if not lowest or marks or {"rating", "stars", "score", "grade", "mark", "date"}.intersection(hints.names):
+    if (
+        not lowest
+        or marks
+        or {"rating", "stars", "score", "grade", "mark", "date", *_IN_PERCENT}.intersection(hints.names)
+    ):
         return None
     return _as_amount(int(match[1] or 0) + part)
 
@@ -984,7 +988,7 @@ _IN_BRACKETS: Final = expression(
     r"(?:<|\[|\$?\{{1,2})\s*([A-Za-z][\w -]{0,60}?)\s*(?:>|\]|\}{1,2})|((?:YOUR|INSERT|ENTER)_\w{1,60})"
     r"|(?:[Yy]our|[Ii]nsert|[Ee]nter) ([\w ]{1,60}) here"
 )
-_ASKED_FOR: Final = frozenset({"your", "the", "a", "an", "insert", "enter"})
+_ASKED_FOR: Final = frozenset({"your", "the", "a", "an", "insert", "enter", "here"})
 _SLOT_VALUE: Final = expression(
     r"[:=]\s{0,9}(?:\[\s{0,20})?[\"'`]"
     r"(?:([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60}|(?:[Yy]our|[Ii]nsert|[Ee]nter) [\w ]{1,60} here)"

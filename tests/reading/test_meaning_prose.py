@@ -850,6 +850,42 @@ def test_a_comment_that_doubts_its_value_rejects_the_reply(comment: str) -> None
     assert isinstance(read('{"code": "PX-20", "insured": true // from the label\n}', Parcel), Accepted)
 
 
+@pytest.mark.parametrize(
+    ("behind", "is_harmless"),
+    [
+        ("alpha should be 2.", False),
+        ("The alpha is uncertain.", False),
+        ("<!-- alpha should be 2 -->", False),
+        ("<!-- alpha should be 1 -->", True),
+        ("The alpha is 1.", True),
+    ],
+)
+def test_keys_that_no_contract_declares_are_names_too(behind: str, is_harmless: bool) -> None:
+    for contract in (dict[str, int], {}):
+        assert isinstance(read('{"alpha": 1}\n\n' + behind, contract), Accepted) is is_harmless
+
+
+@pytest.mark.parametrize("behind", [", but 33 is doubtful", "\n(33 was hard to read)", " (the last one is wrong)"])
+def test_an_item_that_is_called_uncertain_rejects_the_list(behind: str) -> None:
+    assert isinstance(read(f"[11, 22, 33]{behind}", list[int]), Rejected)
+    assert isinstance(read("[11, 22, 33]\nNothing was hard to read.", list[int]), Accepted)
+
+
+def test_an_item_below_the_answer_is_not_dropped() -> None:
+    """It has the keys of an item of one of the answer's lists."""
+
+    class Stop(BaseModel):
+        place: str
+        minutes: int
+
+    class Tour(BaseModel):
+        stops: list[Stop]
+        note: str | None = None
+
+    tour = '{"stops": [{"place": "Kiel", "minutes": 5}]}'
+    assert isinstance(read(tour + '\n{"place": "Oslo", "minutes": 9}', Tour), Rejected)
+
+
 @pytest.mark.parametrize("behind", [" (and more)", " plus 3", "\n...and others", "\n# 3 omitted"])
 def test_a_list_that_continues_after_its_bracket_rejects_the_reply(behind: str) -> None:
     assert isinstance(read(f"[1, 2]{behind}", list[int]), Rejected)

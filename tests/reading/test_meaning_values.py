@@ -1191,3 +1191,13 @@ def test_a_key_in_another_language_or_with_the_format_of_an_empty_field_rejects_
 
 def test_a_source_with_an_address_is_still_ignored() -> None:
     assert read('{"name": "Ada", "source": "https://example.org/a"}', Member).value == Member(name="Ada")
+
+
+def test_a_renamed_key_that_names_an_alternative_does_not_choose_the_other_one() -> None:
+    assert isinstance(read('{"dog_name": "Rex"}', Cat | Dog), Rejected)
+    assert read('{"dog_name": "Rex", "breed": "pug"}', Cat | Dog).value == Dog(name="Rex", breed="pug")
+
+
+def test_half_of_a_percentage_is_not_read_as_half_a_percent() -> None:
+    percentage = {"type": "object", "properties": {"share_percent": {"type": "number"}}}
+    assert isinstance(read('{"share_percent": "1/2"}', percentage), Rejected)

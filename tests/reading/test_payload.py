@@ -331,3 +331,9 @@ def test_a_key_that_is_missing_or_not_allowed_is_one_issue() -> None:
         ("$.x.q", "missing"),
         ("$.x.z", "extra_key"),
     ]
+
+
+@pytest.mark.parametrize("text", ["[insert summary here]", "{{summary}}", "<your summary here>", "Insert summary here"])
+def test_a_placeholder_between_the_tags_is_not_a_text(text: str) -> None:
+    assert isinstance(read(f"<summary>{text}</summary>", Output.text("summary")), Rejected)
+    assert read("<summary>[laughs]</summary>", Output.text("summary")).value == "[laughs]"

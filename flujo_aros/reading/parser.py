@@ -537,10 +537,15 @@ class Parser:
 
     def _quoted_key(self, end: StringEnd) -> str:
         self._note_string(end)
+        mark = len(self.edits)
         key = self._decode(end, ANY)
         if end.edits and '"' in key and strings.JSON_MARK.search(key):
             raise self._stop("a key that runs into the text after it", "unsure-quotes")
         self.pos = end.after
+        plain = key.replace("\\_", "_")
+        if len(self.edits) > mark and plain != key and plain in self.stack[-1].keys:  # Markdown escapes underscores
+            self.edits[-1] = self.edits[-1]._replace(after=plain)
+            key = plain
         return self._colon(key)
 
     def _bare_key(self, pos: int) -> str:

@@ -23,7 +23,7 @@ _ASIDE: Final = "tool_response|tool_result|function_result|function_results|obse
 """Tags around the output of a tool, which is not an answer of the model."""
 _MARK: Final = Ahead(
     rf"(?P<think>{REASONING_OPENS}|<(?:{_ASIDE})(?:\s[^>]{{0,80}})?>)|(?P<left>{REASONING_CLOSES})"
-    rf"|(?P<fence>```|~~~)|(?P<open>\[(?!/?THINK\]|INST\]))|(?P<ends>{END_OF_TURN})|(?P<role>(?<=\n){ROLE_HEADER})",
+    rf"|(?P<fence>```|~~~)|(?P<open>\[(?!/?(?:THINK|INST)\]))|(?P<ends>{END_OF_TURN})|(?P<role>(?<=\n){ROLE_HEADER})",
     re.I,
 )
 _LEFT: Final = expression(REASONING_CLOSES, re.I)

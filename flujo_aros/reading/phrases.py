@@ -706,6 +706,17 @@ DOUBTS: Final = Phrases(
     r"|verif(?:y|ied)|confirm(?:ed)?|established?|deciphered?)\b",
     r"\b(?:may|might|could) (?:well |also |still )?be (?:\w+ )?(?:wrong|incorrect|inaccurate|off|incomplete|outdated"
     r"|mistaken|different|another)\b|[❌✗✘✖👎]",
+    r"\blow confidence\b|\bneeds? (?:a |to be |further )?(?:review|check|verif|confirm)\w*|\b(?:please "
+    r"|double-)(?:double-)?"
+    r"(?:check|verify|confirm)\b|\b(?:approximated|garbled|cut off|mis-?spel(?:led|t)|only partially"
+    r"|partially (?:legible|read)"
+    r"|(?<!nothing )contradicts)\b|\b(?:seems?|looks?) (?:too |rather |a bit )?(?:high|low|wrong|off|odd|implausible"
+    r"|suspicious)\b|\b(?:could|might|may) be (?=[\"'`]?\d)|\bbelongs to (?:a different|another)\b",
+    r"\bbitte (?:noch )?(?:über)?prüfen\b|\b(?:falsch|fehlerhaft) (?:ist|sein|sind)\b|\bà (?:vérifier|confirmer)\b"
+    r"|\bdeviné\b"
+    r"|\b(?:por|a|da) (?:confirmar|verificar|confermare|verificare)\b|\badiviné\b|\bpodría (?:ser|estar)\b"
+    r"|\bpode (?:ser|estar) (?:errad|incorret)[oa]\b|\bpotrebbe essere\b|\btirato a indovinare\b"
+    r"|\bte (?:controleren|bevestigen)\b|\bkan (?:onjuist|fout) zijn\b|\bgeraden\b",
     r"\bnicht (?:\w+ )?(?:sicher|klar|eindeutig|lesbar|bestätigt)\b|\b(?:unsicher|unklar|unleserlich|geschätzt"
     r"|schätzung"
     r"|vermut(?:et|lich|ung)|annahme|geraten|erfunden|fiktiv|zweifelhaft)\b|\bich habe [^.!?\n]{1,40} angenommen\b",

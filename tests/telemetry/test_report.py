@@ -349,9 +349,7 @@ def test_every_repair_has_a_reason() -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_has_enough_contrast_in_both_schemes(scheme: str) -> None:
-    style = (Path(str(flujo_aros.recovery.__file__)).parents[1] / "telemetry" / "report.css").read_text(
-        encoding="utf-8"
-    )
+    style = (PACKAGE / "telemetry" / "report.css").read_text(encoding="utf-8")
     light, dark = re.findall(r":root \{(.*?)\}", style, re.S)[:2]
     colours = dict(re.findall(r"--([\w-]+): (#\w{6})", light if scheme == "light" else dark))
     tones = ("good", "calm", "warn", "bad", "made", "plain")

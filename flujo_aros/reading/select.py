@@ -104,6 +104,8 @@ _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
 _CONTAINERS: Final = (("object", "object"), ("array", "list"))
 _UNABLE: Final = r"I (?:can(?:['’]?t|not| not)|am (?:unable|not able) to|won['’]t|must decline)"
 _CANNOT: Final = expression(rf"\b{_UNABLE}\b", re.I)
+_SHOWS_FORM: Final = expression(rf"\b(?:{_UNABLE}|(?:format|syntax|template|structure)\b[^\n]{{0,80}}[:：]\s*\Z)", re.I)
+_SHOWS_CALL: Final = expression(r"^[ \t]*#[^\n]*\w\(|=\s*[\"'](?:\.\.\.|…)[\"']", re.M)
 _DECLINED: Final = expression(
     rf"\b(?:{_UNABLE}|I(?:['’]m| am) (?:sorry|unable|not able)|as an AI\b|I['’]d rather not"
     r"|I (?:will not|apologi[sz]e|refuse)|lo siento|es tut mir leid|je (?:ne peux pas|suis désolé)"
@@ -1002,7 +1004,8 @@ class Search(Generic[T]):
 
     def _called(self) -> Reading[T] | None:
         """Read an answer in Python: calls of the contract's own models, with keyword arguments."""
-        written = as_objects(self.text, self.shape) if self.nested < NESTED else None
+        is_form = self.nested >= NESTED or _SHOWS_CALL.search(self.text) is not None
+        written = None if is_form else as_objects(self.text, self.shape)
         outcome = None if written is None else self._again(written)
         if not isinstance(outcome, Accepted):
             return None if outcome is None else replace(outcome, text=self.text)
@@ -1024,7 +1027,7 @@ class Search(Generic[T]):
             if apart and reads is not read_tags:
                 continue
             node = reads(text, self.shape)
-            if node is not None and reads in _MARKED and _CANNOT.search(text, 0, node.start):
+            if node is not None and reads in _MARKED and _SHOWS_FORM.search(text, 0, node.start):
                 return None
             if node is not None and all(node.start <= c.start < node.end for c in apart):
                 edit = Edit(code, risk, node.start, node.end, "[…]" if node.kind == ARRAY else "{…}", "$")

@@ -133,7 +133,7 @@ class Agreement(Generic[T]):
 
     @property
     def trust(self) -> Trust:
-        """The lowest trust of all fields; `degraded` without any vote."""
+        """The lowest trust of all fields, or `degraded` without any vote."""
         return Trust.lowest(each.trust for each in self.fields.values()) if self.voted else Trust.DEGRADED
 
     def explain(self) -> str:

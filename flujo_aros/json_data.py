@@ -401,5 +401,5 @@ def schema_at(schema: dict[str, Any], place: Place) -> dict[str, Any] | None:
 
 
 def definitions_of(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return parts of a schema that other parts may refer to."""
+    """Return the parts of a schema to which other parts may refer."""
     return {name: schema[name] for name in _SHARED if name in schema}

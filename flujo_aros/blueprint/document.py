@@ -171,8 +171,8 @@ class Node:
             waiting += [*node.members.values(), *node.elements]
 
     def ends(self) -> dict[tuple[int, int], Place]:
-        """Return the end of each key and value by its start. If a key and a mapping begin at the same place, the end of
-        the key.
+        """Return the end of each key and value by its start. If a key and a mapping begin at the same place, the key's
+        end is used.
         """
         found: dict[tuple[int, int], Place] = {}
         for node in self.walk():
@@ -294,7 +294,7 @@ _BY_FIRST: Final = {
 
 
 class _Merge(str):
-    """The key `<<`."""
+    """The merge key, `<<`."""
 
     __slots__ = ()
 

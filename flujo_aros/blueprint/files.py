@@ -1,6 +1,6 @@
 """Error messages for files that cannot be read: blueprints, and the files that they name.
 
-Separate from `findings`, because commands that load no blueprint need it, and it imports almost nothing.
+This module is separate from `findings`, because commands that load no blueprint need it, and it imports almost nothing.
 """
 
 from __future__ import annotations

@@ -564,9 +564,7 @@ class Loading:
         return os.path.relpath(file)
 
     def inside(self, name: str) -> Path | None:
-        """Return the file with this name if it is inside the folder of the blueprint after resolving links; otherwise
-        None.
-        """
+        """Return the file with this name if it is inside the folder of the blueprint after resolving links, or None."""
         folder = self.folder.resolve() if self.folder and "\0" not in name else None
         file = (folder / name).resolve() if folder else None
         return file if folder and file and file.is_relative_to(folder) else None

@@ -186,7 +186,9 @@ _EXPRESSIONS: Final = {"condition": "condition_expression", "exit_condition": "e
 
 
 def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
-    """Return the `package.module:name` at this node if it may be imported; otherwise None, with the error recorded."""
+    """Return the `package.module:name` at this node if it may be imported. Otherwise, record the
+    error and return None.
+    """
     text = node.value
     path = _FILE.fullmatch(text) if isinstance(text, str) else None
     found = _DOTTED.fullmatch(text) if isinstance(text, str) and path is None else None

@@ -190,8 +190,8 @@ def _place_of(error: UsageError, inspected: Inspected, located: Located) -> Plac
 
 
 def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError | UsageError]:
-    """Return one error for each file that names unknown local models, and one for each that an option or a variable
-    names. A program may serve them, but `aros` cannot.
+    """Return one error for each file that names unknown local models, and one for each unknown model that an option or
+    a variable names. A program can serve such models, but `aros` cannot.
     """
     from flujo_aros.host import local_name_error
 

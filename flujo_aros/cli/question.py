@@ -170,7 +170,7 @@ class _Asked:
         return objects[0] if len(objects) == 1 else known
 
     def words(self, schema: Mapping[str, Any], depth: int = 0, *, quoted: bool = True) -> str:
-        """Return the type and its limits in a few words; `quoted` if a string has to be written as JSON."""
+        """Return the type and its limits in a few words. `quoted` means that a string has to be written as JSON."""
         if depth > _DEEPEST:
             return "any JSON value"
         known = self._simple(schema)

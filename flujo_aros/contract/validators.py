@@ -105,7 +105,7 @@ class Invalid:
 
 
 _TOO_LARGE_A_NUMBER: Final = Invalid((Issue("$", "non_finite", "the whole number is too large for a float"),))
-_NO_CHARACTER: Final = Invalid((Issue("$", "lone_surrogate", "half of a surrogate pair is not a character"),))
+_NO_CHARACTER: Final = Invalid((Issue("$", "lone_surrogate", "half of a surrogate pair is not a valid character"),))
 _TOO_COMPLEX: Final = Invalid((Issue("$", "too_complex", "the value can be validated in too many ways"),))
 _REFUSED: Final = Invalid(())
 _NO_ALTERNATIVE: Final = Invalid((Issue("$", "anyOf", "the value matches none of the alternatives"),))

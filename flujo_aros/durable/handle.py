@@ -43,7 +43,7 @@ class Keeper(Protocol):
         ...
 
     def cancel(self, row: RunRow) -> None:
-        """Ask for the run to end."""
+        """Request that the run be cancelled."""
         ...
 
     def answer(self, row: RunRow, value: Any) -> None:

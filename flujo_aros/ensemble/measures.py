@@ -44,7 +44,8 @@ def stutter(text: str) -> float:
 
 
 def drift(text: str, own: str) -> float:
-    """Return the distance of a line's words from its speaker's persona and first lines; 1 means nothing in common.
+    """Return the distance of a line's words from its speaker's persona and first lines. 1 means that they have nothing
+    in common.
 
     >>> drift("The owl counts coins.", "An owl who counts everything.") < 0.6 < drift("Buy now!", "An owl.")
     True

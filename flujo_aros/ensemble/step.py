@@ -750,7 +750,7 @@ def _with_ellipsis(text: str) -> str:
 
 @contextmanager
 def _recorded_by_turn(turn: int) -> Generator[None]:
-    """Record calls by turn in a durable run: a run that resumes from its log makes no calls for the turns before."""
+    """Record calls by turn in a durable run: a run that resumes from its log makes no calls for earlier turns."""
     calls = host.recorder()
     if calls is None:
         yield

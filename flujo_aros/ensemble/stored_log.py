@@ -40,7 +40,7 @@ class StoredLog:
         self._engine = open_engine(url, "event log", _make_table)
 
     def newest(self) -> int:
-        """Return the id of the last event; 0 without any."""
+        """Return the id of the last event, or 0 if there is none."""
         query = select(func.max(_EVENTS.c.id)).where(_EVENTS.c.run_id == self._run_id)
         with self._connected("read") as connection:
             return connection.execute(query).scalar() or 0

@@ -525,7 +525,7 @@ def schemas_of(subject: Subject) -> Iterator[WrittenSchema]:
 
 
 def _compiles(subject: Subject, schema: Node) -> bool:
-    """Return whether a schema compiles, tried once; the loader reports those that do not."""
+    """Return whether a schema compiles, and remember the result. The loader reports schemas that do not."""
     tried, place = subject.sound_schemas, (schema.place.line, schema.place.column)
     if place not in tried:
         try:

@@ -495,7 +495,8 @@ class Coercion:
     def _read_as(
         self, node: Node, shape: Shape, path: Path, *, inside: bool = False, even_twice: bool = False
     ) -> tuple[Any] | None:
-        """Return the value of a node if it fits this shape, in a tuple because it may be None; else nothing is logged.
+        """Return the value of a node if it fits this shape, in a tuple because it may be None. If it does not fit,
+        nothing is logged.
 
         `inside` means that the value is JSON in a string. With `even_twice`, a value whose only fault is a duplicate
         key counts as well, and its issues are logged.
@@ -730,8 +731,8 @@ class Coercion:
         return found.value
 
     def _framed_choice(self, node: Node, shape: Shape) -> Any:
-        """Return the choice in an object with one member, if it is spelled exactly: `{"priority": "low"}`; otherwise
-        None.
+        """Return the choice in an object with one member, if it is spelled exactly: `{"priority": "low"}`. Otherwise
+        return None.
         """
         members: list[Member] = node.value
         if len(members) != 1 or members[0].node.kind != STRING or contradiction(members, members[0], shape):

@@ -744,7 +744,7 @@ class Parser:
 
     def _whole_characters(self, found: Unescaped, start: int) -> str:
         if found.lone:
-            raise self._stop("half of a surrogate pair is not a character", "lone_surrogate", at=start)
+            raise self._stop("half of a surrogate pair is not a valid character", "lone_surrogate", at=start)
         return found.value
 
     # --- values without quotes ----------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ def read(
 def _read(text: str, contract: Contract[Any], options: Options) -> Reading[Any]:
     half = None if text.isascii() else SURROGATE.search(text)
     if half is not None:  # a value with it could not be encoded for a file, a socket or a terminal
-        words = f"half of a surrogate pair is not a character (at character {half.start()})"
+        words = f"half of a surrogate pair is not a valid character (at character {half.start()})"
         return Rejected(Reason.MALFORMED, (Issue("$", "lone_surrogate", words),), text)
     if contract.mode == "json":
         outcome = _read_json(text, contract, options)

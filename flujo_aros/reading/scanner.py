@@ -101,7 +101,7 @@ def lone_fence(text: str) -> tuple[int, int] | None:
 
 
 def last_bracket(text: str, start: int, stop: int) -> int:
-    """Return the end of the last closing bracket in a part of a text; 0 if there is none."""
+    """Return the end of the last closing bracket in a part of a text, or 0 if there is none."""
     return max(text.rfind("}", start, stop), text.rfind("]", start, stop)) + 1
 
 

@@ -464,7 +464,7 @@ class Search(Generic[T]):
         return self._judged(candidate, *read)
 
     def _last_bracket(self, start: int) -> int:
-        """Return the end of the last bracket of the fence, or of the text; 0 if there is none."""
+        """Return the end of the last bracket of the fence or text, or 0 if there is none."""
         text = self.text
         stop = text.find("```", start) if self.scanner.fence is not None else -1
         stop = len(text) if stop < 0 else stop
@@ -1330,7 +1330,7 @@ def _names_any(value: object, keys: Container[str], depth: int = 3) -> bool:
 
 
 def _half_a_character(text: str) -> Rejected:
-    issue = Issue("$", "lone_surrogate", "half of a surrogate pair is not a character")
+    issue = Issue("$", "lone_surrogate", "half of a surrogate pair is not a valid character")
     return Rejected(Reason.MALFORMED, (issue,), text)
 
 

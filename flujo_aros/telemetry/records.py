@@ -789,8 +789,8 @@ class Recorder:
 
 
 def _read_with(event: events.ReadFinished) -> dict[str, Any]:
-    """Return the data that a replay needs besides the schema: checks, options of the contract and the ladder, unless
-    defaults.
+    """Return the data that a replay needs besides the schema: checks, and the options of the contract and of the ladder
+    that are not defaults.
 
     Checks are included as far as they can be serialized: functions are not in the journal.
     """

@@ -220,7 +220,7 @@ class UnusedOutput(Rule, code="V-A5", severity=Severity.WARNING):
 
 
 def _read_by_name(outline: Outline) -> frozenset[str]:
-    """Return the names of the steps that some other step reads; all names if one reads `steps` as a whole."""
+    """Return the names of the steps that some other step reads, or all names if one reads `steps` as a whole."""
     names = frozenset(located.step.name for located in outline.steps if located.step is not None)
     found: set[str] = set()
     for reader in outline.steps:

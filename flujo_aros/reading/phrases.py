@@ -706,11 +706,18 @@ DOUBTS: Final = Phrases(
     r"|verif(?:y|ied)|confirm(?:ed)?|established?|deciphered?)\b",
     r"\b(?:may|might|could) (?:well |also |still )?be (?:\w+ )?(?:wrong|incorrect|inaccurate|off|incomplete|outdated"
     r"|mistaken|different|another)\b|[❌✗✘✖👎]",
+    r"\b(?:probably|likely|possibly) (?:wrong|incorrect|off)\b|\b(?:some|any|much) uncertainty\b|\btorn between\b"
+    r"|\bcoin[- ](?:flip|toss)\b|\bto be (?:confirmed|verified|checked|determined)\b|\bpending (?:confirm|verif"
+    r"|review)\w*"
+    r"|\b(?:do not|don['’]t|can['’]t|cannot) (?:trust|rely|make out)\b|\bcould(?: not|n['’]t) make out\b"
+    r"|\b(?:not|n['’]t) reliable\b|(?<!not )\b(?:is|are|was) disputed\b"
+    r"|\b(?:contains?|includes?|has) an? (?:error|mistake|typo)\b|\b(?:platzhalter|vorläufig|provisoire|provvisori[oa]"
+    r"|provisóri[oa]|voorlopig|marcador de posición|segnaposto)\b",
     r"\blow confidence\b|\bneeds? (?:a |to be |further )?(?:review|check|verif|confirm)\w*|\b(?:please "
     r"|double-)(?:double-)?"
     r"(?:check|verify|confirm)\b|\b(?:approximated|garbled|cut off|mis-?spel(?:led|t)|only partially"
     r"|partially (?:legible|read)"
-    r"|(?<!nothing )contradicts)\b|\b(?:seems?|looks?) (?:too |rather |a bit )?(?:high|low|wrong|off|odd|implausible"
+    r"|contradicts)\b|\b(?:seems?|looks?) (?:too |rather |a bit )?(?:high|low|wrong|off|odd|implausible"
     r"|suspicious)\b|\b(?:could|might|may) be (?=[\"'`]?\d)|\bbelongs to (?:a different|another)\b",
     r"\bbitte (?:noch )?(?:über)?prüfen\b|\b(?:falsch|fehlerhaft) (?:ist|sein|sind)\b|\bà (?:vérifier|confirmer)\b"
     r"|\bdeviné\b"

@@ -642,7 +642,7 @@ def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapp
 
 def _is_in_doubt(clause: str, held: Iterable[str] = ("",)) -> bool:
     """Return whether a clause says that something is uncertain, and has one of these values: `The age is illegible.`"""
-    if phrases.DOUBTS.search(clause) is None or _IF.search(clause) is not None:
+    if phrases.DOUBTS.search(clause) is None or _IF.search(clause) or _NOTHING.search(clause):
         return False
     rest = phrases.DOUBTS.sub(" ", clause)
     return any(not part or _occurs_in(part, rest) for part in held)
@@ -652,6 +652,7 @@ _PARTS: Final = expression(
     r"[,;]\s(?!(?:i|we|it|this)\b)|\s[(–—-]|\b(?:but|so|while|although|aber|mais|pero|mas|maar)\b", re.I
 )
 """Between two clauses if the second does not refer to the first."""
+_NOTHING: Final = expression(r"\b(?:nothing|none|nichts|rien|nada|niente|niets)\b", re.I)
 
 
 def _prefers_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:

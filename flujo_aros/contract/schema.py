@@ -277,8 +277,14 @@ class Shape:
         return next(self._under(key), self.additional if isinstance(self.additional, Shape) else ANY)
 
     def keeps(self, key: str) -> bool:
-        """Return whether the schema explicitly allows this undeclared key."""
-        return self.additional is True or isinstance(self.additional, Shape) or next(self._under(key), None) is not None
+        """Return whether the schema allows this undeclared key, explicitly or because it declares no keys at all."""
+        return self.is_open or isinstance(self.additional, Shape) or next(self._under(key), None) is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an object may have any keys with any values."""
+        undeclared = not self.properties and not self.branches and self.additional is None
+        return self.additional is True or (undeclared and self.allows("object"))
 
     @property
     def parts(self) -> list[Shape]:
@@ -378,8 +384,7 @@ def _may_elide(shape: Shape, *, drops: bool) -> bool:
 
 def _may_mix(shape: Shape) -> bool:
     """Return whether a list here, or an undescribed one below, may contain lists as well as other items."""
-    undeclared = shape.allows("object") and not shape.branches and not shape.properties and shape.additional is None
-    if undeclared or shape.additional is True or ANY in shape.parts:
+    if shape.is_open or ANY in shape.parts:
         return True
     element = shape.element(0)
     return shape.allows("array") and (

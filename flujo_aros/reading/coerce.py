@@ -466,7 +466,8 @@ class Coercion:
         """
         members: list[Member] = node.value
         written = {member.key for member in members}
-        if len(members) < 2 or written <= shape.keys.keys() or has_required(written, shape):
+        fields = shape.keys.keys()
+        if len(members) < 2 or (shape.is_open and not fields) or written <= fields or has_required(written, shape):
             return None
         holders = [m for m in members if m.key not in shape.keys and may_hold(m.key, m.node, shape)]
         fitting = [m for m in holders if self._reads_as(m.node, shape)]

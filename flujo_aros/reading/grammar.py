@@ -334,7 +334,7 @@ KEY_AHEAD: Final = Ahead(
     rf"""
     \s*
     (?: [\"“”„«] (?P<q> (?: \\\" | [^\"“”»\n:] ){{0,120}} ) [\"”“»] {_COLON}  # "name" :
-      | ['‘`] (?P<s> [^'’`\n:]{{0,120}} ) ['’`] {_COLON}  # 'name' :
+      | ['‘`] (?P<s> (?: \\' | [^'’`\n:] ){{0,120}} ) ['’`] {_COLON}  # 'name' :
       | (?P<b> [\w$][\w$-]{{0,60}} (?: [ ][\w$-]{{1,30}} ){{0,3}} ) (?! {_SPACE} = ) {_COLON}  # unit price :
     )
     """
@@ -362,7 +362,7 @@ KEY_BEHIND: Final = Ahead(
     \s*
     (?: {SHORT_COMMENT} \s* )?  # a comment before it
     (?: [\"“”„«]{{1,2}} (?P<q> (?: \\\" | [^\"“”»\n:] ){{0,120}} ) [\"”“»]{{1,2}} {_COLON} # ""a"":
-      | ['‘`]{{1,2}} (?P<s> [^'’`\n:]{{0,120}} ) ['’`]{{1,2}} {_COLON}  # 'name' :
+      | ['‘`]{{1,2}} (?P<s> (?: \\' | [^'’`\n:] ){{0,120}} ) ['’`]{{1,2}} {_COLON}  # 'name' :
       | (?P<b> [\w$][\w$-]{{0,60}} ) (?P<half> [\"'”]? ) \s* (?: {SHORT_COMMENT} \s* )? [:：]  # name:   name":
         (?= \s*(?: [\"'“\[{{\d\-+tfnTFN] | [yY]es\b ) | \s*\Z )  # … and a value
       | [\"“] (?P<h> \w{{1,60}} ): \s* (?= [\"'“‘\[{{] | -?\d | (?: {_WORD} )\s*[,}}] )  # "name: "tea"
@@ -409,6 +409,7 @@ GLUED: Final = expression(
       -?\d[\d.]* (?: [^\W\d]\w*\s*[:：]                   # 12name: a key without its comma
                    | \s*[、；;|]                          # 12;   an odd separator
                    | [eE][+-]?\Z )                        # 1e    an exponent without digits
+    | (?: -?\d[\d.]* | true | false | null | True | False | None | undefined ) \s+ [^\W\d]\w* \s* [:=]   # 12 name = 3
     | .*\\\Z                                              # a backslash at the end
     """,
     re.X,

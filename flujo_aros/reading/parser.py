@@ -821,7 +821,7 @@ class Parser:
         if member:
             return found.end() if self._key_ahead(after) else None
         char = self.text[after : after + 1]
-        return found.end() if (char in "\"'{[" and char) or self._scalar_ahead(after) else None
+        return found.end() if (char in "\"'“{[" and char) or self._scalar_ahead(after) else None
 
     def _bare_stop(self, pos: int, *, member: bool) -> int:
         text, frame = self.text, self.stack[-1]

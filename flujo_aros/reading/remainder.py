@@ -200,6 +200,9 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
     is_list = text[chosen.start] == "["
     if is_list and (_ITEM_BEHIND.match(text, chosen.end) or _ITEM_BEFORE.search(text, near, chosen.start)):
         return Issue("$", "leftover", "an item is outside the list")
+    in_tuple = _TUPLE_BEFORE.search(text, near, chosen.start)
+    if in_tuple is not None and (in_tuple["items"] or _TUPLE_BEHIND.match(text, chosen.end)):
+        return Issue("$", "leftover", "it is one of several items in parentheses")
     if others or not _NOTHING_BEHIND.match(text, chosen.end):
         behind = without(text, others, chosen.end)  # its reasoning stays: it may correct the answer
         found = _rest_behind(behind, shape, value) if has_words(behind) else None
@@ -219,10 +222,13 @@ def has_words(text: str) -> bool:
 
 _COMPUTES: Final = expression(r"[ \t]*(?:\+[ \t]*[\[{(\"'\w]|\*[ \t]*\d|(?:\.\.\.+|…)[ \t]*[\[{(])")
 """An operator directly after a value, on its line, as in `[1, 2] + [3]`."""
-_ITEM: Final = r"(?:-?\d[\w.+-]{0,40}|\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'|(?:true|false|null)\b)"
+_ITEM: Final = r"(?:-?\d[\w.+-]{0,40}|\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'|(?:[tT]rue|[fF]alse|null|None)\b)"
 _ITEM_BEHIND: Final = expression(rf"\s*(?:[,;]|(?:and|plus)\b)\s*{_ITEM}\s*(?:[,;\]<`]|\Z)|\s*{_ITEM}\s*(?:[<`]|\Z)")
 """A single scalar after a list, or after a comma: the list was closed too early."""
 _ITEM_BEFORE: Final = expression(rf"(?:\A|\n)\s*(?:{_ITEM}\s*[,;]\s*)+\Z")
+_TUPLE_BEFORE: Final = expression(rf"(?<![\w)\]])\(\s*(?P<items>(?:{_ITEM}\s*,\s*)*)\Z")
+_TUPLE_BEHIND: Final = expression(rf"\s*,\s*{_ITEM}\s*[,)]")
+"""A single scalar in the parentheses around a value, which are not those of a call."""
 _SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
 """Symbols that mark something as left out, crossed out, or replaced."""
 

@@ -67,7 +67,7 @@ _OBJECT_WITH_KEY: Final = expression(r"\{\s{0,40}[\"'“]?\w{1,60}[\"'”]?\s{0,
 _VALUE: Final = expression(r"[\"'“‘{\[]|-?\d|(?:true|false|null|True|False|None)\b")
 _VALUE_BEGINS: Final = "\"'“„«‘[{-0123456789tfnTFN"
 _JSON_IN_PROSE: Final = expression(r"[{}\[\]\"]")
-_COLON_LATER: Final = expression(r"(?:\s|(?>/\*.{0,200}?\*/)|//[^\n]{0,200}+\n|(?!))*+[:：]", re.S)
+_COLON_LATER: Final = expression(r"(?:\s|(?>/\*.{0,200}?\*/)|(?://|#)[^\n]{0,200}+\n|(?!))*+[:：=]", re.S)
 _NO_KEY: Final = expression(r"[:\n]")
 _MAX_KEY: Final = 120
 _LOOK_BACK: Final = 2_000
@@ -279,7 +279,7 @@ def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
         await_end(text, _skip(text, after + 1), growing=around.growing)
         if _next_char(text, after + 1) == ":":
             return False
-    if char == "/":
+    if char in ("/", "#"):
         if _COLON_LATER.match(text, after):
             return True
         await_end(text, after + 600, growing=around.growing)
@@ -505,7 +505,7 @@ _MORE_BEHIND: Final = expression(
     r",\s{0,40}(?:#|//|/\*)[^\n]{0,200}\Z|,[ \t]{0,40}\n\s{0,80}[\"']?\w{1,60}[\"']?\s{0,40}[:=]"
 )
 _SWALLOWED: Final = expression(r"[}\]]\s{0,40},\s{0,40}[{\[]")
-_SINGLE_ENDS: Final = expression(r"'[ \t]{0,40}(?:[\n,}\]]|\Z)")
+_OTHER_ENDS: Final = expression(r"['”`][ \t]{0,40}(?:[\n,}\]]|\Z)")
 _INCH_MARK: Final = expression(r"\d\"")
 
 
@@ -525,7 +525,7 @@ def _lost_too_much(text: str, quote: str) -> bool:
     """Return whether a string without its closing quote may have ended earlier, at a quote, bracket or separator."""
     return (
         text.count('"') > text.count('\\"')
-        or (quote == "'" and _SINGLE_ENDS.search(text) is not None)
+        or (quote != '"' and _OTHER_ENDS.search(text) is not None)
         or text.endswith((";", ","))
         or _MORE_BEHIND.search(text) is not None
         or (text[-1:] in ("}", "]") and text.count(text[-1]) > text.count("{" if text[-1] == "}" else "["))

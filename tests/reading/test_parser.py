@@ -250,8 +250,27 @@ def test_a_sentence_is_not_a_bare_key() -> None:
     assert read("{one two: 1, b: 2}", {}).value == {"one two": 1, "b": 2}
 
 
-def test_a_string_does_not_absorb_what_follows_its_single_quote_on_the_next_line() -> None:
-    assert isinstance(read("{'a': ['red'\ntrue] // b\n}", {}), Rejected)
+@pytest.mark.parametrize(
+    "text", ["{'a': ['red'\ntrue] // b\n}", "{a: “red”, b: `x`}", "{a: 12 b = 3}", "{a: [true], b: undefined c: 1}"]
+)
+def test_a_value_does_not_absorb_the_next_one(text: str) -> None:
+    outcome = read(text, {})
+    assert isinstance(outcome, Rejected) or len(outcome.value) > 1
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"ref#" # the number\n: 1}', {"ref#": 1}),
+        ("{'b': 'key: v, o: 2', 'it\\'s': 0}", {"b": "key: v, o: 2", "it's": 0}),
+        ("[0 “red, green”]", [0, "red, green"]),
+        ("{'a': '', 'b' /* so */: 'c', '': 1}", {"a": "", "b": "c", "": 1}),
+    ],
+)
+def test_a_key_or_string_in_other_quotes_is_whole(text: str, value: Any) -> None:
+    outcome = read(text, {})
+    assert isinstance(outcome, Accepted)
+    assert outcome.value == value
 
 
 def test_a_duplicate_key_at_a_damaged_place_is_rejected() -> None:

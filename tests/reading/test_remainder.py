@@ -825,6 +825,24 @@ def test_lines_with_equals_signs_are_read_unless_some_have_colons() -> None:
     refused("number = LH 12\nstatus: delayed")
 
 
+@pytest.mark.parametrize("schema", [{"type": ["object", "array"]}, {"anyOf": [{"type": "array"}, {"type": "object"}]}])
+@pytest.mark.parametrize("text", ['{"a": 1,\xa0"b": "[1]"}', '{"b": `{"c": 2}`, "a": 1}', '{"a": 1,\xa0"b": 2}'])
+def test_an_object_that_may_have_any_keys_is_no_envelope_and_no_item(text: str, schema: Any) -> None:
+    outcome = read(text, schema)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value.keys() == {"a", "b"}
+
+
+@pytest.mark.parametrize("text", ['(1, {"a": 1})', 'Here it is:\n({"a": 1}, "b")', '("x", None, {"a": 1})'])
+def test_one_of_several_items_in_parentheses_is_not_the_answer(text: str) -> None:
+    assert isinstance(read(text, {"type": "object"}), Rejected)
+
+
+@pytest.mark.parametrize("text", ['JSON.stringify({"a": 1}, null, 2)', '({"a": 1})', 'The answer ({"a": 1}, as above)'])
+def test_parentheses_around_an_answer_and_arguments_of_a_call_are_harmless(text: str) -> None:
+    assert isinstance(read(text, {"type": "object"}), Accepted)
+
+
 def test_lines_of_one_alternative_are_read() -> None:
     assert value("radius: 3", Circle | Box) == {"radius": 3}
 

@@ -226,6 +226,11 @@ _ENVELOPES: Final = word_set(
     " count total number amount sum score text return returned is"
 )
 """Keys around a scalar that say that it is an answer, apart from the words that announce one."""
+_WHOLES: Final = word_set(
+    "result results output outputs data values response content payload json object items list answer answers"
+    " map mapping dict dictionary"
+)
+"""Keys around an object with any keys that say that it is the answer, apart from plurals and the words of its title."""
 _FAILURES: Final = word_set(
     "error errors failure exception refusal refused warning_fatal fehler erreur erreurs errore erro 错误 エラー"
 )
@@ -425,10 +430,17 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
         return frame if frame.kind == OBJECT and not is_schema(node) else None
     values = shape.additional if isinstance(shape.additional, Shape) else None
     in_text = holds_json(members[0].node) and (shape.keys or (values is not None and not values.allows("string")))
-    declares = len(members) == 1 and (shape.keys or values is not None)
+    declares = len(members) == 1 and (shape.keys or (values is not None and _names_a_map(members[0].key, shape)))
     if declares and (members[0].node.kind in (OBJECT, ARRAY) or in_text):
         return None if disowns(members[0].key) else _deeper(members[0].node, shape)
     return None
+
+
+def _names_a_map(name: str, shape: Shape) -> bool:
+    """Return whether a key announces an object with any keys, and cannot be one of them: `result` or `word_counts`."""
+    words = name_words(name)
+    plural = words[-1:] and words[-1].removesuffix("s") in _ENVELOPES | ANNOUNCING and words[-1].endswith("s")
+    return bool(plural) or _WHOLES.union(name_words(shape.note)).issuperset(words)
 
 
 def has_required(written: Iterable[str], shape: Shape) -> bool:

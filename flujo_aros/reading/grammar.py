@@ -406,10 +406,11 @@ BARE_END: Final = expression(
 )
 GLUED: Final = expression(
     r"""
-      -?\d[\d.]* (?: [^\W\d]\w*\s*[:：]                   # 12name: a key without its comma
+      [-+]?\d[\d.]* (?: [^\W\d]\w*\s*[:：]                # 12name: a key without its comma
                    | \s*[、；;|]                          # 12;   an odd separator
                    | [eE][+-]?\Z )                        # 1e    an exponent without digits
-    | (?: -?\d[\d.]* | true | false | null | True | False | None | undefined ) \s+ [^\W\d]\w* \s* [:=]   # 12 name = 3
+    | (?: [-+]?\d[\d.]* | true | false | null | True | False | None | undefined ) \s+
+      (?: [^\W\d]\w* \s* [:=] | [\"'“‘`;、；] )             # 12 name = 3   12 'name'   true ;
     | .*\\\Z                                              # a backslash at the end
     """,
     re.X,

@@ -24,7 +24,7 @@ from flujo_aros.contract import TIMES, Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
-from flujo_aros.reading.grammar import expression
+from flujo_aros.reading.grammar import SHORT_COMMENT, expression
 from flujo_aros.reading.scalars import name_words, other_unit, read_time
 from flujo_aros.reading.scanner import CODE_FENCES
 from flujo_aros.reading.undeclared import WORD
@@ -226,9 +226,12 @@ _ITEM: Final = r"(?:-?\d[\w.+-]{0,40}|\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'|(?:[tT]
 _ITEM_BEHIND: Final = expression(rf"\s*(?:[,;]|(?:and|plus)\b)\s*{_ITEM}\s*(?:[,;\]<`]|\Z)|\s*{_ITEM}\s*(?:[<`]|\Z)")
 """A single scalar after a list, or after a comma: the list was closed too early."""
 _ITEM_BEFORE: Final = expression(rf"(?:\A|\n)\s*(?:{_ITEM}\s*[,;]\s*)+\Z")
-_TUPLE_BEFORE: Final = expression(rf"(?<![\w)\]])\(\s*(?P<items>(?:{_ITEM}\s*,\s*)*)\Z")
-_TUPLE_BEHIND: Final = expression(rf"\s*,\s*{_ITEM}\s*[,)]")
-"""A single scalar in the parentheses around a value, which are not those of a call."""
+_BLANK: Final = rf"(?:\s|{SHORT_COMMENT}|(?!))*+"
+_TUPLE_BEFORE: Final = expression(
+    rf"(?<![\w)\]])\({_BLANK}(?P<items>(?:{_ITEM}{_BLANK}[,;]|[\[{{])(?:[^()]*[,;])?)?{_BLANK}\Z", re.X
+)
+_TUPLE_BEHIND: Final = expression(rf"{_BLANK}[,;]{_BLANK}(?:{_ITEM}{_BLANK}[,;)]|[\[{{])", re.X)
+"""Another item in the parentheses around a value, which are not those of a call."""
 _SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
 """Symbols that mark something as left out, crossed out, or replaced."""
 

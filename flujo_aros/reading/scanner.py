@@ -14,7 +14,7 @@ from flujo_aros.contract import (
     Shape,
     closing_mark,
 )
-from flujo_aros.reading.grammar import SHORT_COMMENT, Ahead, NeedMoreInput, expression
+from flujo_aros.reading.grammar import SHORT_COMMENT, Ahead, NeedMoreInput, brackets, expression
 from flujo_aros.reading.phrases import word_set
 
 JSON_FENCE, FENCE, LINES, INLINE, CODE = range(5)
@@ -52,12 +52,18 @@ _OBJECT_START: Final = Ahead(
 _LIST_START: Final = Ahead(
     r"""
     \[ (?: [\s\u200b\u200c\u200d\u2060\ufeff] | \\[nrt] | (?!) )*+
-    (?: [\"'“”‘«„`{\[\]/\#(] | \\[\"'] | &(?:quot|\#34|\#x22); | -?\d | , | \.\.\. | …
+    (?: [\"'“”‘«„`{\[\]/\#(] | \\[\"'] | &(?:quot|\#34|\#x22); | [-+]?\d | , | \.\.\. | …
       | (?:true|false|null|None|True|False|NaN|undefined)\b
       | \Z
     )"""
 )
-_WHOLE_OBJECT: Final = Ahead(r"\{\s*+[^\W\d]\w{0,60}+\s++(?:[\"'“\[{]|-?\d)")
+_WHOLE_OBJECT: Final = Ahead(
+    rf"""
+    \{{ \s*+ [^\W\d]\w{{0,60}}+
+    (?: \s++ (?: [\"'“\[{{] | -?\d )                                        # {{a "…   {{a 1
+      | \s*+ (?: {SHORT_COMMENT} \s*+ )? = \s*+ (?: {SHORT_COMMENT} \s*+ )? [\[{{]  # {{a = [
+    )"""
+)
 _WHOLE_LIST: Final = Ahead(r"\[\s*+[^\W\d][\w\ .-]{0,60}+\"\s*+[,\]]")
 _WORDS: Final = Ahead(r"\[\s*+(?:[^\[\]{}\"\n:]|:(?=//)|(?!)){1,400}+\]")
 _CITATION: Final = Ahead(r"\[\s*+\d{1,4}+(?:\s*+[,–-]\s*+\d{1,4}+|(?!))*+\s*+\]")
@@ -97,7 +103,7 @@ def lone_fence(text: str) -> tuple[int, int] | None:
     if found is None or close < 0 or _ANY_MARK.search(text, close + 3) is not None:
         return None
     start, end = found.end(), last_bracket(text, found.end(), close)
-    return None if text[end:close].strip() or is_fragment(text, 0, start, broken=False) else (start, end)
+    return None if text[end:close].strip() or is_fragment(text, 0, start, end, broken=False) else (start, end)
 
 
 def last_bracket(text: str, start: int, stop: int) -> int:
@@ -345,6 +351,7 @@ _JOINED: Final = expression(rf"(?:[\s,}}\]]|\\[nrt])*(?:{_KEY}\s*[:：=]\s*|,\s*
 _CLOSED: Final = expression(r"([}\]])(?:\s|\\[nrt])*[,;](?:\s|\\[nrt])*\Z")
 _OPENED: Final = expression(r"^[ \t]*\{", re.M)
 """A brace at the start of a line that was not accepted as the start of an object."""
+_SEPARATOR: Final = re.compile(r"[,;:=]")
 _LABEL: Final = expression(r"(?:\A|[,\n])[ \t]*[^\W\d]\w{0,60}[ \t]*[:=][ \t]*\Z")
 _OPENERS: Final = {"}": "{", "]": "["}
 _BESIDE: Final = 600
@@ -404,9 +411,9 @@ def goes_on(text: str, end: int) -> bool:
     return _GOES_ON.match(text, end) is not None
 
 
-def is_fragment(text: str, before: int, start: int, *, broken: bool) -> bool:
-    """Return whether the value at `start` is inside something that ends at `before`, or among members without a
-    bracket.
+def is_fragment(text: str, before: int, start: int, end: int, *, broken: bool) -> bool:
+    """Return whether a value is inside something that ends at `before`, inside brackets that do not look like a value,
+    or among members without a bracket.
 
     `broken` says that an unreadable value ended at `before`.
     """
@@ -415,7 +422,7 @@ def is_fragment(text: str, before: int, start: int, *, broken: bool) -> bool:
         return False
     if not before and _LOST_KEY.fullmatch(gap):
         return True
-    if broken and (_JOINED.fullmatch(gap) is not None or _in_a_string(gap)):
+    if broken and (_JOINED.fullmatch(gap) is not None or _in_a_string(gap) or _is_closed_behind(text, end)):
         return True
     near = gap[-_BESIDE:].replace('\\"', '"')
     if not ("," in near or ";" in near or "{" in near or "[" in near):
@@ -426,6 +433,8 @@ def is_fragment(text: str, before: int, start: int, *, broken: bool) -> bool:
     opened = _OPENED.search(near)
     if opened is not None and near.count("{", opened.start()) > near.count("}", opened.start()):
         return True
+    if _is_open_before(near) and _is_closed_behind(text, end):
+        return True
     return _CAME_BEFORE.search(near) is not None or _MEMBER_OF.search(near[-100:]) is not None
 
 
@@ -435,6 +444,27 @@ def is_held(text: str, start: int, end: int) -> bool:
         return False
     behind = text[end : end + _BESIDE]
     return any(behind.count(closer) > behind.count(opener) for closer, opener in _OPENERS.items())
+
+
+def _is_open_before(gap: str) -> bool:
+    """Return whether a bracket before a value is still open, with an item or a key behind it."""
+    opened: list[int] = []
+    for found in brackets(gap, 0, len(gap)):
+        if found[0] in "{[":
+            opened.append(found.end())
+        elif opened:
+            opened.pop()
+    return bool(opened) and _SEPARATOR.search(gap, opened[0]) is not None
+
+
+def _is_closed_behind(text: str, end: int) -> bool:
+    """Return whether a bracket that opens before a value closes after it."""
+    depth = 0
+    for found in brackets(text, end, min(len(text), end + _BESIDE)):
+        depth += 1 if found[0] in "{[" else -1
+        if depth < 0:
+            return True
+    return False
 
 
 def _in_a_string(gap: str) -> bool:

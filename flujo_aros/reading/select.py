@@ -416,7 +416,7 @@ class Search(Generic[T]):
             broken = bool(self.text[before : candidate.start].strip())  # more of the same object, or another answer
         if self.shape.anything and scanner.is_held(self.text, candidate.start, candidate.end):
             return True
-        return scanner.is_fragment(self.text, before, candidate.start, broken=broken)
+        return scanner.is_fragment(self.text, before, candidate.start, candidate.end, broken=broken)
 
     def _is_illustration(self, candidate: Candidate[T], declined_at: int) -> bool:
         """Return whether a value in a sentence after a refusal only shows the form of an answer."""

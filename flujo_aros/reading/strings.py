@@ -530,6 +530,7 @@ def _lost_too_much(text: str, quote: str) -> bool:
         or _MORE_BEHIND.search(text) is not None
         or (text[-1:] in ("}", "]") and text.count(text[-1]) > text.count("{" if text[-1] == "}" else "["))
         or _NO_BEGIN.match(text) is not None
+        or text.startswith(quote)  # an empty string
     )
 
 

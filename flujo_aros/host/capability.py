@@ -278,10 +278,10 @@ class Aros(AbstractCapability[Any]):
         run = self._run(ctx)
         wanted = own or self.contract or run.contract
         if wanted is None:
-            outcome = await recover_text(run, output)  # a truncated or runaway text of a step
+            outcome = await recover_text(run, output, output_function=name is not None)
             if outcome is not None and not isinstance(outcome, Accepted):
                 raise run.error(outcome)
-            return await handler(output if outcome is None else outcome.text)
+            return await handler(output if outcome is None else outcome.value)
         if not plain:
             return await handler(output)
         wire = Wire.of(wanted, wanted=True)

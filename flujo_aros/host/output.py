@@ -136,6 +136,8 @@ class Wire:
     key: str | None = None
     awaited: tuple[Check, ...] = ()
     """The async checks of the contract, which reading cannot run."""
+    as_written: bool = False
+    """Whether the value is the text of the reply itself, even if that is a JSON string."""
 
     @classmethod
     def of(cls, contract: Contract[Any], *, wanted: bool, key: str | None = None) -> Wire:
@@ -159,6 +161,8 @@ class Wire:
             return replace(outcome, because=self._refused(outcome.because))
         if isinstance(outcome, Rejected):
             return self._refused(outcome)
+        if self.as_written:
+            return replace(outcome, value=outcome.text)
         if self.contract is self.wanted:
             return outcome
         if self.wanted is None:

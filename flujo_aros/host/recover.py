@@ -93,6 +93,7 @@ from flujo_aros.usage import Usage
 
 _WITHOUT_A_CALL: Final = ("block", "event")
 """Contracts that can produce a value without a further call: a block or a verdict is synthesized."""
+_TEXT_WIRE: Final = Wire(PLAIN_TEXT, PLAIN_TEXT, as_written=True)
 _AS_WRITTEN: Final = Ladder(stages=(Degrade(),))
 """Modes without an enforced schema: no call for the rest of a text, and no evidence that it is complete."""
 
@@ -378,14 +379,16 @@ async def recover(
     *,
     call_id: str | None = None,
     output_function: bool = False,
+    ladder: Ladder | None = None,
 ) -> tuple[Outcome[Any], Any]:
     """Read a reply, run the ladder if it cannot be used, and record the outcome.
 
     Returns it as the user sees it, with the host's version of its value. `output_function` means that a user function
-    turns the read value into the output, so the user's checks run after it.
+    turns the read value into the output, so the user's checks run after it. Without `ladder`, the run's ladder for the
+    contract is used.
     """
     exchange = run.exchange
-    recovery = Recovery(run, wire, validate, checked_later=output_function)
+    recovery = Recovery(run, wire, validate, checked_later=output_function, ladder=ladder)
     text = text if text.strip() else ""  # what pydantic-ai accepts as text if there is none
     known = exchange.settled[1] if exchange.settled is not None and exchange.settled[0] == text else None
     if known is None:
@@ -421,16 +424,16 @@ async def recover(
     return settled, value
 
 
-async def recover_text(run: Run, text: str) -> Outcome[Any] | None:
-    """Return the outcome of a plain text that is truncated or a runaway, or None for a complete one."""
-    if not run.is_text_judged or not text.strip() or not (was_cut(run.finish) or ran_away(text)):
+async def recover_text(run: Run, text: str, *, output_function: bool = False) -> Outcome[Any] | None:
+    """Return the outcome of a plain text that checks judge, or that is truncated or a runaway; None for any other.
+
+    `output_function` means that a user function turns the text into the output, so the checks run after it.
+    """
+    unfinished = bool(text.strip()) and (was_cut(run.finish) or ran_away(text))
+    if not run.is_text_judged or not (unfinished or (run.checks and not output_function)):
         return None
-    run.texts.append(text)
-    recovery = Recovery(run, Wire(PLAIN_TEXT), checked_later=True, ladder=run.ladder or _AS_WRITTEN)
-    outcome = await recovery.outcome(text)
-    if isinstance(outcome, Accepted):  # quoted text is not JSON here
-        outcome = replace(outcome, value=outcome.text)
-    run.exchange.outcome = outcome
+    ladder = run.own_ladder or run.ladder or _AS_WRITTEN
+    outcome, _ = await recover(run, _TEXT_WIRE, text, output_function=output_function, ladder=ladder)
     return outcome
 
 

@@ -36,6 +36,7 @@ from flujo_aros.contract import (
     compile_shape,
     reject_iterations,
     require_keywords,
+    with_checks,
     written_contract,
 )
 from flujo_aros.errors import ContractError, UsageError
@@ -514,7 +515,7 @@ def _ladder(step: Step, contract: Contract[Any] | None) -> Ladder | None:
     if contract is None:
         if step.processing.enforcement == "off" or getattr(step.agent, "output_type", str) is not str:
             return None
-        contract = PLAIN_TEXT
+        contract = with_checks(PLAIN_TEXT, step.checks)
     ladder = step.processing.ladder(_default_ladder(step, contract))
     if step.processing.enforcement == "validate":
         ladder = ladder.model_copy(update={"stages": ()})
@@ -761,8 +762,10 @@ class Step(TakesInput[T_co]):
     def _refused(self, outcome: Outcome[Any]) -> Outcome[Any]:
         """Return the outcome. If text would replace a value that a check rejected, the rejection itself."""
         contract = self.facts.contract
-        if contract is None or not isinstance(outcome, Degraded) or self.on_degraded == "accept":
+        if not isinstance(outcome, Degraded) or self.on_degraded == "accept":
             return outcome
+        if contract is None:  # only a check rejects a complete text
+            return outcome.because if outcome.because.reason is Reason.INVALID else outcome
         is_value = isinstance(read(outcome.text, replace(contract, checks=())), Accepted)
         return outcome.because if is_value and (self.checks or contract.checks) else outcome
 

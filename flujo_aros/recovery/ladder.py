@@ -372,7 +372,7 @@ class Climb(Generic[T]):
 
 
 PLAIN_TEXT: Final = compile_contract({"type": "string"})
-"""Accepts any text, for a step without a contract. Rejects only a truncated or runaway reply."""
+"""Accepts any complete text, for a step without a contract."""
 
 _NOTHING: Final = Ladder(stages=())
 _DEFAULTS: Final = Settings()
@@ -385,7 +385,7 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
     contract, none by default. *block*: `resume` for a truncated reply, one `retry` if the block is missing, then a
     synthesized block; `degrade` if the text is still truncated. *event*: one `retry` if a check fails or the reply
     repeats the example of the prompt; then a verdict names no winner. `PLAIN_TEXT`: `resume` for a truncated reply,
-    then `degrade`.
+    one `retry` if it has checks and one fails, then `degrade`.
     """
     settings = settings or _DEFAULTS
     if not settings.enabled:
@@ -393,8 +393,13 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
     # Not by identity: it may have been compiled again after leaving the cache.
     plain = contract.mode == PLAIN_TEXT.mode and type(contract.values) is type(PLAIN_TEXT.values)
     if plain and contract.json_schema == PLAIN_TEXT.json_schema:
-        stages = (Resume(), Degrade()) if settings.fallback.degrade_to_string else (Resume(),)
-        return Ladder(stages=stages, max_calls=1)
+        last = (Degrade(),) if settings.fallback.degrade_to_string else ()
+        # Without checks, only a truncated or runaway text is rejected: asked again, the model would run away again.
+        return (
+            Ladder(stages=(Resume(), Retry(), *last))
+            if contract.checks
+            else Ladder(stages=(Resume(), *last), max_calls=1)
+        )
     if isinstance(contract, TaggedContract):
         retries = contract.max_retries
         return Ladder(stages=(Resume(), Retry(attempts=retries)), max_calls=retries) if retries else _NOTHING

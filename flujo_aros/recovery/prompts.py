@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from flujo_aros.contract import Contract, JsonSchema
 from flujo_aros.outcome import Issue, Reason, Rejected
-from flujo_aros.recovery.plan import Reply
+from flujo_aros.recovery.plan import Reply, has_form
 from flujo_aros.redaction import Vault
 from flujo_aros.spelling import clip
 
@@ -46,6 +46,7 @@ Do not repeat the schema and do not write JSON. Answer the question in plain wor
 its name, a colon and its value:
 {names}"""
 _SAY: Final = "Do not repeat the example and do not write JSON. Say it in one or two sentences of plain prose."
+_TEXT: Final = "Write the answer itself: no quotation marks and no JSON around it."
 _BLOCK: Final = "Keep the rest of your answer as it was."
 
 _LETTERS: Final = str.maketrans("0123456789", "ghijklmnop")
@@ -84,7 +85,8 @@ def retry_prompt(contract: Contract[Any], failing: Rejected) -> str:
 def form_prompt(contract: Contract[Any]) -> str:
     """Ask in the conversation for the required output format."""
     if contract.mode == "json":
-        return f"{contract.instruction()}\n{ONLY_JSON}"
+        is_text = bool(contract.json_schema) and not has_form(contract)
+        return _TEXT if is_text else f"{contract.instruction()}\n{ONLY_JSON}"
     return f"{contract.instruction()}\n{_BLOCK}" if contract.mode == "block" else contract.instruction()
 
 

@@ -54,6 +54,7 @@ from flujo_aros.recovery.plan import (
     Rung,
     Task,
     Way,
+    has_form,
     has_issue,
 )
 from flujo_aros.redaction import Vault
@@ -508,7 +509,8 @@ class LlmRepair(Rung):
         longest = len(self._prompt(task, failing, Vault(failing.text, task.secrets, labelled=True)))
         if longest > self.max_chars:
             return f"the prompt would have {longest} characters, more than {self.max_chars}"
-        if past.asks_again and plain_value(failing.text, task.contract.json_schema) is not None:
+        only_asking = past.asks_again or not has_form(task.contract)
+        if only_asking and plain_value(failing.text, task.contract.json_schema) is not None:
             return "its form is right, and only a model that knows the question can correct its content"
         if past.asks_enforced and task.question_chars is not None and task.question_chars <= longest:
             return "asking the question again, with the schema enforced, is cheaper"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from flujo_aros import Degrade, Ladder, LlmRepair, Output, Reason, Settings
-from flujo_aros.contract import compile_contract
+from flujo_aros.contract import compile_contract, with_checks
 from flujo_aros.recovery import PLAIN_TEXT, Extract, Reply, Resume, Retry, Task, ladder_for
 
 from .given import Item, climbed
@@ -45,6 +45,8 @@ def test_plain_text_has_its_own_ladder_however_often_it_is_compiled():
     for number in range(2_000):  # more than are kept
         compile_contract({"type": "string", "title": str(number)})
     assert ladder_for(compile_contract({"type": "string"})) == ladder
+    checked = ladder_for(with_checks(PLAIN_TEXT, [bool]))
+    assert [stage.stage for stage in checked.stages] == ["resume", "retry", "degrade"]
     assert ladder_for(compile_contract(str)) == Ladder()
 
 

@@ -12,6 +12,7 @@ from flujo_aros import Accepted, Issue, Ladder, LlmRepair, Output, Reason, Rejec
 from flujo_aros.recovery import (
     CANNOT_REPAIR,
     ONLY_JSON,
+    PLAIN_TEXT,
     Extract,
     Patch,
     Reply,
@@ -214,6 +215,14 @@ def test_a_retry_for_a_block_does_not_forbid_the_prose_that_it_asks_for() -> Non
     assert "prose around it" not in prompt
     value = Output.json({"type": "object"})
     assert "without comments or prose around it" in retry_prompt(value, cast("Rejected", read("On it.", value)))
+
+
+def test_a_retry_for_plain_text_names_what_was_wrong_and_asks_for_no_json() -> None:
+    rejected = Rejected(Reason.INVALID, (Issue("$", "check", "at most 5 characters"),), "a long text")
+    prompt = retry_prompt(PLAIN_TEXT, rejected)
+    assert "at most 5 characters" in prompt
+    assert "JSON Schema" not in prompt
+    assert ONLY_JSON not in prompt
 
 
 @pytest.mark.parametrize(

@@ -195,9 +195,9 @@ def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintE
     """
     from flujo_aros.host import local_name_error
 
-    named = {*pipeline.models, *_LOCAL.findall(blueprint.read_text(encoding="utf-8"))}  # it has been loaded from there
-    wrong = [why for model in sorted(named) if (why := local_name_error(model))]
-    if not wrong:
+    wrong = [why for model in sorted(pipeline.models) if (why := local_name_error(model))]
+    written = _LOCAL.findall(blueprint.read_text(encoding="utf-8"))  # it has been loaded from there
+    if not wrong and not any(map(local_name_error, written)):
         return []
     from flujo_aros.lint.check import Options, lint_files  # here: only needed for an error
 

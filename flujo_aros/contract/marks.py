@@ -146,14 +146,15 @@ class CompletionSignal:
     @cached_property
     def _own_line_end(self) -> re.Pattern[str]:
         mark = re.escape(self.mark.strip())
-        return re.compile(rf"(?:^[\s>*_`#-]*{mark}(?!{_GOES_ON})|{mark}[\s*_`.!]*$)", re.M)
+        return re.compile(rf"(?:^[\s>*_`#-]{{0,80}}{mark}(?!{_GOES_ON})|{mark}[\s*_`.!]*$)", re.M)
 
     def stands_in(self, text: str, contract: Contract[Any] | None = None) -> bool:
         """Return whether a reply contains the signal. `contract` is the contract of its payload, if any."""
         visible = mask_reasoning(text, unopened=True)
         if isinstance(contract, TaggedContract):
-            pair = f"{contract.opens.pattern}.*?{contract.closes.pattern}"
-            visible = re.sub(pair, lambda found: " " * len(found[0]), visible, flags=re.S)
+            pair = re.compile(f"{contract.opens.pattern}.*?{contract.closes.pattern}", re.S)
+            end = max((close.end() for close in contract.closes.finditer(visible)), default=0)  # none is sought beyond
+            visible = pair.sub(_blank, visible[:end]) + visible[end:]
         return any(not self._is_spoken_of(visible, at) for at in self._own_line_end.finditer(visible))
 
     def _is_spoken_of(self, text: str, at: re.Match[str]) -> bool:

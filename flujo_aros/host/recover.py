@@ -594,7 +594,7 @@ def _settings(ask: Ask, settings: ModelSettings | None) -> ModelSettings | None:
 
 
 def native_of(model: Model, sent: ModelRequestParameters | None, contract: Contract[Any]) -> Native:
-    """Return whether the provider of a run enforces the schema of the contract, or could."""
+    """Return "on" if the provider of a run enforces the contract's schema, "can" if it could, or else "no"."""
     if sent is not None and sent.output_mode == "native":
         return "on"
     if contract.mode != "json" or not has_form(contract) or not profile_of(model).get("supports_json_schema_output"):

@@ -526,8 +526,8 @@ def _refusal(error: Exception, model: Model) -> str:
 
 
 def remember(error: Exception, model: Model, contract: Contract[Any], run: Run) -> bool:
-    """Return whether an error means that a model rejects the schema of a ladder's call. Remembered for the rest of the
-    run.
+    """Remember for the rest of the run that a model rejects the schema of a ladder's call; return False for any other
+    error.
     """
     if not rejects_schema(error):
         return False

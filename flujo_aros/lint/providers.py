@@ -263,7 +263,7 @@ class SchemaMode:
 
 
 def schema_mode(model: str) -> SchemaMode | None:
-    """Return whether a model, by name, has a native schema mode, or None if its profile is not installed."""
+    """Return the schema mode of a model, by name, or None if the profile of its provider is not installed."""
     if model.startswith("local:"):
         return SchemaMode("llama.cpp", native=True)
     profile = _profile(model)

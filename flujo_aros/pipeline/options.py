@@ -90,12 +90,12 @@ def anything(value: Any) -> bool:  # noqa: ARG001 - as all that ask about a valu
 
 
 def has(*members: str) -> Callable[[Any], bool]:
-    """Return whether a value is an object with these members, and not a class."""
+    """Return a check for objects with these members that are not classes."""
     return lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in members)
 
 
 def is_a(*names: str) -> Callable[[Any], bool]:
-    """Return whether a value is an instance of one of these classes, without importing them."""
+    """Return a check for instances of classes with one of these names, which need not be imported."""
 
     def fits(value: Any) -> bool:
         kind = cast("type[object]", type(value))
@@ -105,12 +105,12 @@ def is_a(*names: str) -> Callable[[Any], bool]:
 
 
 def instance_of(*kinds: type, but: tuple[type, ...] = ()) -> Callable[[Any], bool]:
-    """Return whether a value is an instance of one of these classes, and of none of `others`."""
+    """Return a check for instances of one of these classes, and of none of `but`."""
     return lambda value: isinstance(value, kinds) and not isinstance(value, but)
 
 
 def list_of(*kinds: type) -> Callable[[Any], bool]:
-    """Return whether a value is a list, or any other sequence except a string, of instances of these classes."""
+    """Return a check for lists, or other sequences except strings, of instances of these classes."""
 
     def fits(value: Any) -> bool:
         is_list = isinstance(value, Sequence) and not isinstance(value, (str, bytes))

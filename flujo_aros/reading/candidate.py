@@ -717,9 +717,11 @@ def rewrites(text: str, start: int, end: int) -> list[Edit]:
     repairs no string whose end is doubtful.
     """
     edits: list[Edit] = []
-    outer: list[tuple[bool, str, int]] = []
-    is_object, path, index = True, "", 0  # the container, and the number of items before this one
-    item, item_end, in_member = "$", -1, True  # the current or last item
+    outer: list[tuple[bool, Path, int]] = []
+    path: Path = None
+    item: Path = None
+    is_object, index = True, 0  # the container at `path`, and the number of items before this one
+    item_end, in_member = -1, True  # the current or last item
     comma: list[Edit] = []  # for the comma after it, if that is the last one
     for found in _PIECE.finditer(text, start, end):
         piece, at = found[0], found.start()
@@ -737,7 +739,7 @@ def rewrites(text: str, start: int, end: int) -> list[Edit]:
             is_key = is_object and not in_member
             after = json.loads(piece) if sign == '"' and is_key else piece.strip("'")
             if not in_member:
-                item = path + (path_of((after,))[1:] if is_object else f"[{index}]")
+                item = path, after if is_object else index
                 if index and not comma:
                     edits.append(Edit("missing-comma", Risk.INFERRED, at, at, ",", item))
                 index, comma = index + 1, []

@@ -343,6 +343,7 @@ KEY_AHEAD: Final = Ahead(
 BARE_KEY: Final = Ahead(
     rf"""
     [^\s:：=,，{{}}\[\]\"'“”‘’`] (?: (?! /\* | \s (?: // | \# ) ) [^:：=,，{{}}\[\]\"“”`\n] )*?
+    (?: (?<! \s ) | (?= [\"'”’`] ) )   # not at each space of a long run
     (?= [\"'”’`]? \s* (?: {SHORT_COMMENT} \s* )? (?: [:：] | => | = ) )   # unit price" :   price /* USD */ :
     """
 )

@@ -1113,9 +1113,7 @@ class Parser:
         return ahead is not None and ahead["b"] is None and self._surplus(after) >= 1
 
     def _end_of_text(self, *, seen_end: bool = False) -> bool:
-        """Return the text ends while containers are still open: their closing brackets are missing, or the text was
-        cut.
-        """
+        """Close the containers that are open at the end of the text: closing brackets are missing, or it was cut."""
         whole = seen_end or (self.ends and self._is_whole())
         risk = INFERRED if whole else LOSSY
         closers = self._closers()

@@ -181,7 +181,7 @@ CORRECTS: Final = Phrases(
     r"\b(?:belongs? to|(?:is|was) about|is that of|refers to|(?:is|was) for|came from|answers) (?:another|a different"
     rf"|the other|someone else|(?:your|the|an) (?:earlier|previous|prior|last) {_TURN_OF})\b",
     # the label of an answer that does not exist
-    r"^[\s*#>_-]*(?:final )?(?:output|answer|result|response|ergebnis|antwort|réponse|résultat|respuesta|resultado)"
+    r"^[ \t*#>_-]*(?:final )?(?:output|answer|result|response|ergebnis|antwort|réponse|résultat|respuesta|resultado)"
     r"\s*[*_]*[:：][\s*_]*(?:unable|none\b|n/?a\b|not (?:possible|found|available|determin)|cannot|can['’]t|unknown"
     r"|undetermined|indeterminate|impossible|no (?:answer|data|value|match)|nicht |unbekannt|inconnu|desconocid)",
     # German
@@ -328,8 +328,8 @@ INVENTS: Final = Phrases(
     r"|non sono (?:\w+ )?(?:sicur|cert)[oa]|ik (?:ben|weet)(?: het| er)? niet (?:\w+ )?zeker|grain of salt|quote me on"
     r"|i (?:had to )?ma(?:de|ke) (?:an? |some )?(?!no )(?:\w+ )?(?:assumptions?|guess(?:es)?|estimates?))\b"
     r"|不确定|不太确定|仅供参考|確信が|自信がありま",
-    r"^[\W_]*(?:(?:just|only) )?(?:an? )?(?:examples?|samples?|placeholders?|dummy|templates?|beispiel|exemple|ejemplo)"
-    r"(?: (?:values?|data|only))?[\W_]*$",
+    r"^(?:_|[^\w\n])*(?:(?:just|only) )?(?:an? )?(?:examples?|samples?|placeholders?|dummy|templates?|beispiel|exemple"
+    r"|ejemplo)(?: (?:values?|data|only))?[\W_]*$",
     # The sentence says that the value is not an answer: an example, a template, made up.
     r"\b(?:this|that|these|those|it|they|above|(?:values?|data|json|output|object|answer|result|response|record"
     r"|details|numbers?|fields)(?: above| here| shown)?) (?:is|are|was|were) (?:(?:just|only|merely|simply|purely|all"
@@ -610,7 +610,7 @@ ELIDES: Final = Phrases(
     r"(?:incomplete|not exhaustive|non-exhaustive|not complete)\b",
     r"\b(?:j['’]ai omis|se han? omitido|he omitido|ho omesso|sono stat[ie] omess[ie]|foram omitid[oa]s"
     r"|ich habe [^.!?\n]{1,40} (?:aus|weg)gelassen|ik heb [^.!?\n]{1,40} weggelaten)\b",
-    r"^[\s#/*(\[-]*(?:only )?(?:the )?(?:first |top |last )?\d+ (?:out )?of \d+(?: \w+)?[\s)\].]*$",
+    r"^[ \t#/*(\[-]*(?:only )?(?:the )?(?:first |top |last )?\d+ (?:out )?of \d+(?: \w+)?[\s)\].]*$",
     r"\b(?:only|first|last|some|few|fewer|more|others?|rest|items?|entries|rows|list|kept|left|removed|skipped)\b"
     r"[^.!?\n]{0,60}\b(?:for (?:the sake of )?(?:brevity|space|length)|to save (?:space|tokens|room))\b",
     r"^[ \t>*-]*(?:\.\.\.+|…+)[\s\]})`]*(?:[(\[]?(?:truncated|continues?d?|etc|and (?:\w+ )?(?:more|others)|and so on"
@@ -633,8 +633,8 @@ ELIDES: Final = Phrases(
     r"|several|some|\d+)\b",
     r"\b(?:rest|übrige[sn]?|reste|resto)\b[^.!?\n]{0,20}\b(?:wie|comme|como|as|like) (?:oben|vorher|bisher|zuvor|gehabt"
     r"|ci-dessus|avant|antes|arriba|above|before)\b",
-    r"^[ \t]*(?://|#)?[ \t]*[(\[*_.…]*\s?(?:and so on|and so forth|etc|continued|to be continued|remaining|truncated"
-    r"|unchanged|rest unchanged|und so weiter|usw|et ainsi de suite|y así sucesivamente)\b",
+    r"^[ \t]*(?:(?://|#)[ \t]*)?[(\[*_.…]*\s?(?:and so on|and so forth|etc|continued|to be continued|remaining"
+    r"|truncated|unchanged|rest unchanged|und so weiter|usw|et ainsi de suite|y así sucesivamente)\b",
     r"\b(?:weitere|übrige|restliche|restlichen|rest)\b[^.!?\n]{0,40}\b(?:ausgelassen|weggelassen|gekürzt"
     r"|unverändert)\b|\bgekürzt\b",
     r"\b(?:nur|lediglich) (?:die|der|das) erste[nr]?\b[^.!?\n]{0,40}\b(?:gezeigt|aufgeführt|aufgelistet|enthalten"
@@ -827,11 +827,11 @@ LEFT_OUT: Final = Phrases(
 """A comment that marks an omission: the value is incomplete."""
 
 CORRECTED: Final = Phrases(
-    r"^\W*(?:or|oder|ou|o|или|或者?|または)\s(?:(?:\w+\s)?[\"'\d]|(?!later|similar|so\b|more|newer|above|higher"
+    r"^[^\w\n]*(?:or|oder|ou|o|или|或者?|または)\s(?:(?:\w+\s)?[\"'\d]|(?!later|similar|so\b|more|newer|above|higher"
     r"|equivalent|else)\w+\W*$)",  # // or 4
-    r"^\W*(?:not|nicht|pas|no):?\s[\"'\d]",  # // not 3
+    r"^[^\w\n]*(?:not|nicht|pas|no):?\s[\"'\d]",  # // not 3
     r"[\"']\s(?:would|might) be (?:better|more|best|right)",  # // "b" would be better
-    r"^\W*(?:(?:this|that) is )?(?:wrong|incorrect|falsch|faux|incorrect[oa])\s*(?:[,;:.!*–—-]|$)",
+    r"^[^\w\n]*(?:(?:this|that) is )?(?:wrong|incorrect|falsch|faux|incorrect[oa])\s*(?:[,;:.!*–—-]|$)",
     r"\b(?:actually|(?:should|must) (?:be|read|say|have been)|correct(?:ed|ion)?(?: (?:is|to|value))?|instead"
     r"|probably|maybe|perhaps|likely|(?:could|might|may) (?:also )?be|à corriger|debería ser|deve (?:ser|essere)"
     r"|moet zijn"

@@ -36,7 +36,7 @@ _NOTHING_BEHIND: Final = expression(r"[\s`~]*\Z")
 """At most the closing fence of the value."""
 _QUOTED_LINE: Final = expression(r"^[ \t]*>[^\n]*", re.M)
 """Quoted text."""
-_OPEN_FENCE: Final = expression(r"\s*(?:```|~~~)[\w+#.-]*\s*\Z")
+_OPEN_FENCE: Final = expression(r"(?<!\s)\s*+(?:```|~~~)[\w+#.-]*\s*\Z")
 _SENTENCE: Final = expression(r"\n|(?<=[.!?])\s|[。！？]")
 _CLAUSE: Final = expression(r"[.!?。！？](?=\s)|\n|</\w+\s*>|<\|[\w ]+\|>")
 _CLOSING_TAG: Final = expression(r"</[\w:-]{1,60}\s{0,9}>|<\|[\w ]{1,60}\|>")

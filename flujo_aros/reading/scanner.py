@@ -83,7 +83,9 @@ _MATCHING: Final = {'"': '"”', "'": "'’", "“": '”"', "‘": "’'", "«"
 
 
 FENCED: Final = expression(
-    r"\s*(?P<mark>`{3,}|~{3,})(?:[A-Za-z][\w+#.-]*(?=[\s{\[\"]))?[ \t]*\n?(?P<inner>.*?)\n?[ \t]*(?P=mark)\s*", re.S
+    r"\s*+(?P<mark>`{3,30}+|~{3,30}+)(?:[A-Za-z][\w+#.-]*+(?=[\s{\[\"]))?[ \t]*+\n?+"
+    r"(?P<inner>.*?)(?:\n[ \t]*+|(?<![ \t])[ \t]*+|)(?P=mark)\s*",
+    re.S,
 )
 """A text that is a single fence, and its content."""
 
@@ -357,7 +359,7 @@ _OPENERS: Final = {"}": "{", "]": "["}
 _BESIDE: Final = 600
 KEY_FIRST: Final = Ahead(r"(?:\"[^\"\n{}]{1,80}\"|'[^'\n{}]{1,80}'|“[^”\n{}]{1,80}”)\s*:")
 """The first member of an object that lacks its opening brace."""
-_IN_A_FENCE: Final = "```", expression(rf"```[ \t]*[\w+-]*[ \t]*\n\s*(?={KEY_FIRST.pattern})")
+_IN_A_FENCE: Final = "```", expression(rf"```[ \t]*+(?:[\w+-]++[ \t]*+)?\n\s*+(?={KEY_FIRST.pattern})")
 _BEHIND_REASONING: Final = "</", expression(rf"</(?:{REASONING_TAGS})\s*>\s*(?={KEY_FIRST.pattern})", re.I)
 """Places where members begin without an opening brace, each with the marker that its expression begins with."""
 

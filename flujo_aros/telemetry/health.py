@@ -287,9 +287,7 @@ class Span:
         return [(self.since + width * number).timestamp() for number in range(self.pieces)]
 
     def selects(self, table: Table) -> ColumnElement[bool]:
-        """Return whether a row is in the period and belongs to the step and the model; of a run, whether it contains
-        them.
-        """
+        """Return the condition for rows of the period, the step and the model; a run must contain both."""
         time = _time_of(table)
         within = and_(time >= self.since.timestamp(), time < self.until.timestamp())
         if table is RUNS:

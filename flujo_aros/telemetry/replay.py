@@ -146,7 +146,7 @@ def _check(written: dict[str, str], allow: Sequence[str]) -> Check | None:
 
 
 def _unchecked(found: Replayed, readings: Sequence[JournalReading], applied: Sequence[Check]) -> Replayed:
-    """Return whether a check that cannot be applied had rejected a reply that is accepted now."""
+    """Return the new reading, marked if a check that cannot be applied had rejected the reply that it accepts now."""
     judged = {check.objection for check in applied if isinstance(check, Expressed)}
     latest = readings[found.used - 1]
     issues = (issue for issue in latest.issues if issue.code == "check")
@@ -250,7 +250,7 @@ def _asks_of(chapter: Chapter, readings: list[JournalReading]) -> list[JournalAs
 
 
 def _native_of(asks: list[JournalAsk]) -> Native | None:
-    """Return whether the provider enforced the schema from the start, or could, as far as the recorded calls show."""
+    """Return "on" if the provider enforced the schema from the start, "can" if it did later, or else None."""
     if asks and asks[0].constrained:
         return "on"
     return "can" if any(ask.constrained for ask in asks) else None

@@ -57,7 +57,7 @@ class Noise:
 
 
 def noisy_replies(value: Json, *, seed: int, count: int, noises: Iterable[str] | None = None) -> Iterator[NoisyReply]:
-    """Return `count` noisy replies that contain `value`, plain JSON. The same seed returns the same replies.
+    """Yield `count` noisy replies that contain `value`, plain JSON. The same seed yields the same replies.
 
     `noises` are the names of the classes to use (`NOISES` has them all); those that do not apply to the value are
     skipped. Raises `UsageError` for an unknown name, and if none applies.

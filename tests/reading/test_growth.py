@@ -105,6 +105,12 @@ def test_an_endless_run_of_white_space_is_passed_over_once(around: str, flood: s
         ("dict(count='" + "\\'" * 40_000 + "dict(a=" * 20_000, ORDER),
         ("dict(" + " " * 40_000 + "a" * 40_000 + "dict(a= " * 20_000, ORDER),
         ("count: 1, " + "count 2, " * 40_000 + " " * 40_000 + "| " * 40_000, ORDER),
+        ('{"count": 3, a' + " " * 40_000 + "b 1}", ORDER),
+        ('```json\n"a"\n```' + " " * 40_000 + "x", {}),
+        ('Sure:\n```json\n{"count": 3}\n' + " " * 40_000 + "```\nLet me know.", ORDER),
+        ('```json\n{"count": 3}\n```\nLet me know' + "\n" * 40_000 + ".", ORDER),
+        ('{"count": 3}\n' + " " * 40_000 + "Only the first 3 items were read.", ORDER),
+        ('{"count": 3}' + "\n" * 40_000 + "Only the first 3 items were read.", ORDER),
         ("- **count**: " * 10_000 + "\n- **a:** \n  - b" * 10_000, ORDER),
     ],
 )

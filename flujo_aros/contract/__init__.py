@@ -78,6 +78,7 @@ from flujo_aros.contract.schema import (
     not_a_time as not_a_time,
 )
 from flujo_aros.contract.validators import (
+    NO_CHARACTER as NO_CHARACTER,
     NOT_JSON as NOT_JSON,
     UNDECLARED as UNDECLARED,
     UNKNOWN_TAG as UNKNOWN_TAG,

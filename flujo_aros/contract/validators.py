@@ -105,7 +105,7 @@ class Invalid:
 
 
 _TOO_LARGE_A_NUMBER: Final = Invalid((Issue("$", "non_finite", "the whole number is too large for a float"),))
-_NO_CHARACTER: Final = Invalid((Issue("$", "lone_surrogate", "half of a surrogate pair is not a valid character"),))
+NO_CHARACTER: Final = Invalid((Issue("$", "lone_surrogate", "half of a surrogate pair is not a valid character"),))
 _TOO_COMPLEX: Final = Invalid((Issue("$", "too_complex", "the value can be validated in too many ways"),))
 _REFUSED: Final = Invalid(())
 _NO_ALTERNATIVE: Final = Invalid((Issue("$", "anyOf", "the value matches none of the alternatives"),))
@@ -461,7 +461,7 @@ class TypeValues(Generic[T]):
         try:
             data = to_json(value, inf_nan_mode="constants")
         except (PydanticSerializationError, UnicodeEncodeError):
-            return _NO_CHARACTER
+            return NO_CHARACTER
         try:
             valid = self.adapter.validate_json(data, strict=True, extra="forbid")
         except ValidationError as error:
@@ -649,7 +649,7 @@ class SchemaValues:
         try:
             errors = list(islice(self.validator.iter_errors(value), _MAX_ISSUES))
         except UnicodeEncodeError:
-            return _NO_CHARACTER
+            return NO_CHARACTER
         issues = [
             Issue(path_of(error.instance_path), str(getattr(error.kind, "name", "schema")), _schema_words(error))
             for error in errors

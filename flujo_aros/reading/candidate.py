@@ -54,7 +54,7 @@ from flujo_aros.json_data import (
     place_of,
     value_at,
 )
-from flujo_aros.outcome import Draft, Issue, Reason, Risk
+from flujo_aros.outcome import Draft, Issue, Reason, Repair, Risk
 from flujo_aros.reading.coerce import LIST_CODES, Coercion, risk_of
 from flujo_aros.reading.fit import CONVERTS, OTHER_KEYS, OTHER_SCALARS, Misfit, fit, is_framed, is_schema
 from flujo_aros.reading.grammar import expression
@@ -560,10 +560,13 @@ def _edits_over(candidate: Candidate[T], shape: Shape, ceiling: Risk) -> list[Ed
 
 def over_the_ceiling(candidate: Candidate[T], over: Sequence[Edit]) -> Candidate[T]:
     """Reject a candidate whose edits exceed the allowed risk."""
+    return candidate.lose(Reason.MALFORMED, risk_issue(over))
+
+
+def risk_issue(over: Sequence[Edit | Repair]) -> Issue:
+    """Return the issue for edits that exceed the allowed risk."""
     words = ", ".join(sorted({edit.code for edit in over}))
-    return candidate.lose(
-        Reason.MALFORMED, Issue("$", "risk", f"reading it requires repairs above the allowed risk: {words}")
-    )
+    return Issue("$", "risk", f"reading it requires repairs above the allowed risk: {words}")
 
 
 def _validate(candidate: Candidate[T], value: Any, text: str, contract: Contract[T], ceiling: Risk) -> Candidate[T]:

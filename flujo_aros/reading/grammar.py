@@ -330,11 +330,13 @@ def brackets(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 _COLON: Final = rf"{_SPACE} (?: {SHORT_COMMENT} {_SPACE} )? (?: [:：] | =>? )"
+_IN_DOUBLE: Final = r"(?P<q> (?: \\\" | [^\"“”»\n:] ){0,120} )"
+_IN_SINGLE: Final = r"(?P<s> (?: \\' | [^'’`\n:] ){0,120} )"
 KEY_AHEAD: Final = Ahead(
     rf"""
     \s*
-    (?: [\"“”„«] (?P<q> (?: \\\" | [^\"“”»\n:] ){{0,120}} ) [\"”“»] {_COLON}  # "name" :
-      | ['‘`] (?P<s> (?: \\' | [^'’`\n:] ){{0,120}} ) ['’`] {_COLON}  # 'name' :
+    (?: [\"“”„«] {_IN_DOUBLE} [\"”“»] {_COLON}  # "name" :
+      | ['‘`] {_IN_SINGLE} ['’`] {_COLON}  # 'name' :
       | (?P<b> [\w$][\w$-]{{0,60}} (?: [ ][\w$-]{{1,30}} ){{0,3}} ) (?! {_SPACE} = ) {_COLON}  # unit price :
     )
     """
@@ -362,8 +364,8 @@ KEY_BEHIND: Final = Ahead(
     rf"""
     \s*
     (?: {SHORT_COMMENT} \s* )?  # a comment before it
-    (?: [\"“”„«]{{1,2}} (?P<q> (?: \\\" | [^\"“”»\n:] ){{0,120}} ) [\"”“»]{{1,2}} {_COLON} # ""a"":
-      | ['‘`]{{1,2}} (?P<s> (?: \\' | [^'’`\n:] ){{0,120}} ) ['’`]{{1,2}} {_COLON}  # 'name' :
+    (?: [\"“”„«]{{1,2}} {_IN_DOUBLE} [\"”“»]{{1,2}} {_COLON} # ""a"":
+      | ['‘`]{{1,2}} {_IN_SINGLE} ['’`]{{1,2}} {_COLON}  # 'name' :
       | (?P<b> [\w$][\w$-]{{0,60}} ) (?P<half> [\"'”]? ) \s* (?: {SHORT_COMMENT} \s* )? [:：]  # name:   name":
         (?= \s*(?: [\"'“\[{{\d\-+tfnTFN] | [yY]es\b ) | \s*\Z )  # … and a value
       | [\"“] (?P<h> \w{{1,60}} ): \s* (?= [\"'“‘\[{{] | -?\d | (?: {_WORD} )\s*[,}}] )  # "name: "tea"

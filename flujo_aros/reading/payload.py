@@ -53,7 +53,7 @@ from flujo_aros.contract import (
 )
 from flujo_aros.json_data import Unescaped, is_dict, is_list, parts, value_at
 from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reading, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.reading.candidate import Following
+from flujo_aros.reading.candidate import Following, risk_issue
 from flujo_aros.reading.grammar import Ahead, NeedMoreInput, brackets, expression
 from flujo_aros.reading.node import (
     ARRAY,
@@ -703,9 +703,8 @@ def read_event(
     outcome = _event_in(text, contract, look, truncated=truncated)
     if ceiling is not Risk.LOSSLESS or not isinstance(outcome, Accepted):
         return outcome
-    over = sorted({repair.code for repair in outcome.repairs if repair.risk > ceiling})
-    words = f"reading it requires repairs above the allowed risk: {', '.join(over)}"
-    return Rejected(Reason.MALFORMED, (Issue("$", "risk", words),), text) if over else outcome
+    over = [repair for repair in outcome.repairs if repair.risk > ceiling]
+    return Rejected(Reason.MALFORMED, (risk_issue(over),), text) if over else outcome
 
 
 def _event_in(text: str, contract: EventContract, look: Look, *, truncated: bool | None) -> Reading[Event]:

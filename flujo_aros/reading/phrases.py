@@ -328,8 +328,8 @@ INVENTS: Final = Phrases(
     r"|non sono (?:\w+ )?(?:sicur|cert)[oa]|ik (?:ben|weet)(?: het| er)? niet (?:\w+ )?zeker|grain of salt|quote me on"
     r"|i (?:had to )?ma(?:de|ke) (?:an? |some )?(?!no )(?:\w+ )?(?:assumptions?|guess(?:es)?|estimates?))\b"
     r"|不确定|不太确定|仅供参考|確信が|自信がありま",
-    r"^(?:_|[^\w\n])*(?:(?:just|only) )?(?:an? )?(?:examples?|samples?|placeholders?|dummy|templates?|beispiel|exemple"
-    r"|ejemplo)(?: (?:values?|data|only))?[\W_]*$",
+    r"^(?:(?!\n)[\W_])*(?:(?:just|only) )?(?:an? )?(?:examples?|samples?|placeholders?|dummy|templates?|beispiel"
+    r"|exemple|ejemplo)(?: (?:values?|data|only))?[\W_]*$",
     # The sentence says that the value is not an answer: an example, a template, made up.
     r"\b(?:this|that|these|those|it|they|above|(?:values?|data|json|output|object|answer|result|response|record"
     r"|details|numbers?|fields)(?: above| here| shown)?) (?:is|are|was|were) (?:(?:just|only|merely|simply|purely|all"
@@ -827,11 +827,11 @@ LEFT_OUT: Final = Phrases(
 """A comment that marks an omission: the value is incomplete."""
 
 CORRECTED: Final = Phrases(
-    r"^[^\w\n]*(?:or|oder|ou|o|или|或者?|または)\s(?:(?:\w+\s)?[\"'\d]|(?!later|similar|so\b|more|newer|above|higher"
+    r"^(?:(?!\n)\W)*(?:or|oder|ou|o|или|或者?|または)\s(?:(?:\w+\s)?[\"'\d]|(?!later|similar|so\b|more|newer|above|higher"
     r"|equivalent|else)\w+\W*$)",  # // or 4
-    r"^[^\w\n]*(?:not|nicht|pas|no):?\s[\"'\d]",  # // not 3
+    r"^(?:(?!\n)\W)*(?:not|nicht|pas|no):?\s[\"'\d]",  # // not 3
     r"[\"']\s(?:would|might) be (?:better|more|best|right)",  # // "b" would be better
-    r"^[^\w\n]*(?:(?:this|that) is )?(?:wrong|incorrect|falsch|faux|incorrect[oa])\s*(?:[,;:.!*–—-]|$)",
+    r"^(?:(?!\n)\W)*(?:(?:this|that) is )?(?:wrong|incorrect|falsch|faux|incorrect[oa])\s*(?:[,;:.!*–—-]|$)",
     r"\b(?:actually|(?:should|must) (?:be|read|say|have been)|correct(?:ed|ion)?(?: (?:is|to|value))?|instead"
     r"|probably|maybe|perhaps|likely|(?:could|might|may) (?:also )?be|à corriger|debería ser|deve (?:ser|essere)"
     r"|moet zijn"

@@ -26,6 +26,7 @@ from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from flujo_aros.contract import (
     ANY,
+    NO_CHARACTER,
     TIMES,
     Contract,
     EventContract,
@@ -898,7 +899,7 @@ class Search(Generic[T]):
         if isinstance(value, float) and not isfinite(value):
             return None
         if isinstance(value, str) and not value.isascii() and SURROGATE.search(value):
-            return _half_a_character(self.text)
+            return Rejected(Reason.MALFORMED, NO_CHARACTER.issues, self.text)
         kind = STRING if isinstance(value, str) else LITERAL if value is None or isinstance(value, bool) else NUMBER
         return self._one_scalar(Node(kind, value, *self._place(body)), [])
 
@@ -949,7 +950,7 @@ class Search(Generic[T]):
 
     def _again(self, inner: str) -> Reading[T]:
         if not inner.isascii() and SURROGATE.search(inner):
-            return _half_a_character(inner)
+            return Rejected(Reason.MALFORMED, NO_CHARACTER.issues, inner)
         return Search(inner, self.contract, self.options._replace(refused=False), nested=self.nested + 1).run()
 
     def _encoded(self) -> Reading[T] | None:
@@ -1327,11 +1328,6 @@ def _names_any(value: object, keys: Container[str], depth: int = 3) -> bool:
         or (depth > 0 and _names_any(part, keys, depth - 1))
         for key, part in value.items()
     )
-
-
-def _half_a_character(text: str) -> Rejected:
-    issue = Issue("$", "lone_surrogate", "half of a surrogate pair is not a valid character")
-    return Rejected(Reason.MALFORMED, (issue,), text)
 
 
 def _value_of(candidate: Candidate[T]) -> T | None:

@@ -239,7 +239,7 @@ class Coercion:
 
     def _place_rest(self, out: dict[str, Any], rest: list[Member], below: int, shape: Shape, path: Path) -> int:
         """Rename, move, reject or ignore the members that no field accepts. Returns how many are ignored."""
-        lost = shape.properties if self.drops or shape.additional is False else shape.required
+        lost = shape.properties if self.drops or shape.additional is False else sorted(shape.required)
         empty = {name: shape.member(name) for name in lost if name not in out}
         written: dict[str, list[str]] = {}
         for key, name in shape.keys.items():

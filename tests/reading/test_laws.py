@@ -491,3 +491,12 @@ def _resolves(path: str, value: Any) -> bool:
             return False
         at = found.end()
     return path.startswith("$")
+
+
+def test_the_field_suggested_for_an_undeclared_key_is_the_same_in_every_process() -> None:
+    """Its sentence is part of prompts, by which recorded replies are found again."""
+    names = ("pros", "tips", "uses", "cons", "fans", "bugs")
+    lists: dict[str, Any] = {name: {"type": "array", "items": {"type": "string"}} for name in names}
+    outcome = read('{"listing": ["a"]}', {"type": "object", "properties": lists, "required": [*names]})
+    assert isinstance(outcome, Rejected)
+    assert "write 'bugs'" in outcome.issues[0].message

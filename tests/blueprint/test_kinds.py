@@ -319,6 +319,15 @@ def test_an_import_that_is_missing_outside_or_circular_is_an_error(folder: Path)
         load_blueprint(parent(folder, "{kid: kid.yaml}"))
 
 
+def test_the_path_of_an_import_does_not_grow_with_each_file_on_the_way(folder: Path):
+    (folder / "kid.yaml").write_text("imports: {again: ././main.yaml}\nsteps: [{name: a, uses: imports.again}]")
+    (folder / "main.yaml").write_text("imports: {kid: ./kid.yaml}\nsteps: [{name: a, uses: imports.kid}]")
+    with pytest.raises(BlueprintError) as caught:
+        load_blueprint(folder / "main.yaml")
+    assert f"in the imported blueprint {folder / 'main.yaml'}:" in str(caught.value)
+    assert "/./" not in str(caught.value)
+
+
 # For the linter
 
 

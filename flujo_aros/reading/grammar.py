@@ -367,7 +367,7 @@ KEY_BEHIND: Final = Ahead(
     (?: [\"“”„«]{{1,2}} {_IN_DOUBLE} [\"”“»]{{1,2}} {_COLON} # ""a"":
       | ['‘`]{{1,2}} {_IN_SINGLE} ['’`]{{1,2}} {_COLON}  # 'name' :
       | (?P<b> [\w$][\w$-]{{0,60}} ) (?P<half> [\"'”]? ) \s* (?: {SHORT_COMMENT} \s* )? [:：]  # name:   name":
-        (?= \s*(?: [\"'“\[{{\d\-+tfnTFN] | [yY]es\b ) | \s*\Z )  # … and a value
+        (?= \s*(?: [\"'“‘`\[{{\d\-+tfnTFN] | [yY]es\b ) | \s*\Z )  # … and a value
       | [\"“] (?P<h> \w{{1,60}} ): \s* (?= [\"'“‘\[{{] | -?\d | (?: {_WORD} )\s*[,}}] )  # "name: "tea"
     )
     """,

@@ -2,11 +2,12 @@
 
 import json
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
+from itertools import cycle
 from typing import Any, Literal
 from uuid import UUID
 
@@ -246,15 +247,21 @@ class Style:
     line_break: str = "\\n"
 
 
-def write(value: Any, style: Style) -> str:
-    """A value in this style. Strings must not hold what the style cannot express."""
-    if isinstance(value, dict):
-        members = [
-            _string(key, style, style.key_quote) + style.colon + write(item, style) for key, item in value.items()
-        ]
-        return "{" + style.comma.join(members) + (style.last if members else "") + "}"
-    if isinstance(value, list):
-        return "[" + style.comma.join(write(item, style) for item in value) + (style.last if value else "") + "]"
+def write(value: Any, *styles: Style) -> str:
+    """A value in these styles, which take turns. Strings must not hold what a style cannot express."""
+    return _write(value, cycle(styles))
+
+
+def _write(value: Any, styles: Iterator[Style]) -> str:
+    style = next(styles)
+    if isinstance(value, dict | list):
+        parts: list[str] = []
+        for part in value:
+            key = "" if isinstance(value, list) else _string(part, style, style.key_quote) + style.colon
+            parts += [style.comma, key + _write(value[part] if key else part, styles)]
+            style = next(styles)
+        opener, closer = "{}" if isinstance(value, dict) else "[]"
+        return opener + "".join(parts[1:]) + (style.last if parts else "") + closer
     if isinstance(value, str):
         return _string(value, style, None)
     named = {True: style.true, False: style.false, None: style.null}
@@ -279,6 +286,22 @@ STYLES = st.builds(
     colon=st.sampled_from([": ", " /* so */: ", " // so\n: "]),
     last=st.sampled_from(["", ",", " ,\n"]),
 )
+
+MIXED = st.lists(
+    st.builds(
+        Style,
+        quote=st.sampled_from(['""', '""', "''", "“”", "``"]),
+        key_quote=st.sampled_from([None, None, ""]),
+        true=st.sampled_from(["true", "True"]),
+        null=st.sampled_from(["null", "None"]),
+        comma=st.sampled_from([", ", ",", "\n, ", ", // next\n", " # so\n, ", ",, ", "; ", "\n"]),
+        colon=st.sampled_from([": ", "\n: ", " = ", " => ", "：", " /* so */: ", ":\u00a0"]),
+        last=st.sampled_from(["", "", ",", " ,\n"]),
+    ),
+    min_size=2,
+    max_size=8,
+)
+"""Styles that take turns: another one at each place, as the defects of the reader show where they meet."""
 
 Damage = Callable[[Any], str]
 

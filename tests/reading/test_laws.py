@@ -19,6 +19,7 @@ from .given import (
     CALM,
     CALM_DAMAGE,
     DAMAGE,
+    MIXED,
     PLAIN,
     SCHEMAS,
     SOUP,
@@ -26,6 +27,7 @@ from .given import (
     TEXTS,
     TRICKY,
     Pair,
+    Style,
     damaged,
     examples,
     models,
@@ -316,6 +318,14 @@ def _oddly_spaced(text: str) -> str:
 def test_other_quotes_are_repaired_or_rejected(pair: Pair, name: str) -> None:
     """Other quotes around strings that hold no quotes give the same value, or a rejection."""
     _undone(pair, CALM_DAMAGE[name](pair.value))
+
+
+@examples(200)
+@given(whole_objects(st.text(CALM, max_size=8)), MIXED, st.booleans())
+def test_departures_that_meet_are_repaired_or_rejected(pair: Pair, styles: list[Style], declared: bool) -> None:
+    """A departure of its own at each place gives the same value, or a rejection, also if no key is declared."""
+    text = write(pair.value, *styles)
+    _undone(pair if declared else Pair({"type": ["object", "array"]}, pair.value), text)
 
 
 @pytest.mark.parametrize("name", sorted(DAMAGE | CALM_DAMAGE))

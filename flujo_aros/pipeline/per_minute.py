@@ -84,17 +84,17 @@ class PerMinute(Configured):
         """
         priced = [each.cost for each in used if each.cost is not None]
         usual = sum(priced, Decimal(0)) / len(priced) if priced else Decimal(0)
-        for dropped in range(len(used) + 1):
-            left = used[dropped:]
-            costs = (usual if each.cost is None else each.cost for each in left)
-            fits = (
-                (self.requests is None or len(left) + 1 <= self.requests)
-                and (self.tokens is None or sum(each.tokens for each in left) + tokens <= self.tokens)
-                and (self.cost is None or sum(costs, usual) <= self.cost)
-            )
-            if fits or not left:
-                return max(0.01, used[dropped - 1].at + WINDOW - now) if dropped else None
-        return None
+        requests, cost, kept = 1, usual, 0
+        for each in reversed(used):
+            requests, tokens = requests + 1, tokens + each.tokens
+            cost += usual if each.cost is None else each.cost
+            if any(
+                most is not None and most < count
+                for most, count in ((self.requests, requests), (self.tokens, tokens), (self.cost, cost))
+            ):
+                break
+            kept += 1
+        return None if kept == len(used) else max(0.01, used[-kept - 1].at + WINDOW - now)
 
 
 class CallsPerMinute:

@@ -479,7 +479,7 @@ def is_truth(source: str) -> bool:
     text = source.strip().removeprefix("{{").removesuffix("}}").strip()
     try:
         tree = ast.parse(f"({text}\n)", mode="eval").body
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return _truth(tree)
 

@@ -241,3 +241,9 @@ def test_one_recommendation_for_several_steps_is_shown_once() -> None:
     shown = write_text(Report((linted,)))
     assert (shown.count("info[V-A8]"), len(linted.findings)) == (1, 3)
     assert "  = also: step 'b' (line 10), step 'c' (line 12)\n" in shown
+
+
+@pytest.mark.parametrize("condition", ["not " * 5_000 + "a", "-" * 50_000 + "1"])
+def test_a_condition_of_another_tool_that_python_cannot_parse_is_only_a_finding(condition: str) -> None:
+    text = f'steps:\n  - name: a\n    if: "{condition}"\n    then:\n      - name: b\n    else:\n      - name: c\n'
+    assert lint_text(text).findings

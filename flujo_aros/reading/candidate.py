@@ -495,7 +495,7 @@ def _other_issues(
 
 
 def _is_of_another_member(issue: Issue, members: list[tuple[Path, Shape]]) -> bool:
-    """Whether an issue of a union is about a field that the nearest member does not have."""
+    """Return whether an issue of a union is about a field that the nearest member does not have."""
     for path, member in members:
         rest = issue.path.removeprefix(path_of(unlink(path)))
         field = rest[1:].partition(".")[0].partition("[")[0]

@@ -31,6 +31,8 @@ def as_objects(text: str, shape: Shape) -> str | None:
     >>> as_objects("Ticket(title='x')", compile_contract({"title": "Ticket", "type": "object"}).shape)
     "      {title:'x'}"
     """
+    if "(" not in text:
+        return None
     parts = (shape, *shape.branches, shape.element(0), *shape.element(0).branches)
     titles = {"dict", *(part.title for part in parts)} - {""}
     names = [re.escape(title) for title in titles if f"{title}(" in text]

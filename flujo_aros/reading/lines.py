@@ -75,7 +75,7 @@ def read_lines(text: str, shape: Shape) -> Node | None:
     if node is None and _LIST_BELOW.search(text):
         node = _Nested(_MARKED.sub(_unmarked, text), shape).read()
     if node is None and wanted(shape):
-        parted = _in_lines(text, shape)
+        parted = _in_lines(text, shape) if _JOINT.search(text) else text
         flat = _read_flat(text, shape)
         node = _read_flat(parted, shape) if parted != text else None
         if node is not None and flat is not None:

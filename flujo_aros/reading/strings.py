@@ -497,7 +497,7 @@ _UNSURE: Final = expression(
 """Quotes that would fit as the end of a string or as the start of the next one, found inside an alleged string."""
 JSON_MARK: Final = expression(r"[{\[:=]")
 """Text that never occurs in a key with quotes in it."""
-_NO_BEGIN: Final = expression(r"\s*[\[{:=]|\s+(?:null|true|false|None|True|False|-?\d)|\s+\Z")
+_NO_BEGIN: Final = expression(r"\s*[\[{:=,;]|\s+(?:null|true|false|None|True|False|-?\d)|\s+\Z")
 _LONE: Final = expression(r"\"\s*,|,\s*\"")
 _CLOSES_FIRST: Final = expression(r"[^\"]*[^\s\d\"(\[{=:>,.-]\"(?:[\s,;.:)\w]|\Z)")
 """A first quote that looks like a closing one, so that the quotes are not pairs."""

@@ -316,18 +316,7 @@ ASKS: Final = Phrases(
 """Asks for information needed to answer."""
 
 INVENTS: Final = Phrases(
-    # a guess: a doubt of the writer, an assumption
-    r"\bi(?:['’]m| am) (?:(?:honestly|really|still|also) )?(?:not (?:[\w%]+ )?(?:sure|certain|confident|positive)"
-    r"|unsure"
-    r"|uncertain|(?:only|just|barely|about|roughly) \d+\s?(?:%|percent) (?:sure|certain|confident))\b"
-    r"(?! (?:if|whether|what(?: else)?) (?:you|this|that) (?:help|want|need|meet|is what you))",
-    r"\b(?:best|wild|pure|rough|educated) guess\b"
-    r"|\bi (?:can(?:not|['’]t| not)|could(?: not|n['’]t)) (?:\w+ )?(?:verify|confirm|guarantee|vouch)\b"
-    r"|\b(?:ohne gewähr|nur geraten|je ne suis pas (?:sûre?|certaine?)|no estoy segur[oa]"
-    r"|(?:ich bin|bin ich) (?:mir )?(?:\w+ )?nicht (?:\w+ )?sicher|não tenho (?:\w+ )?certeza"
-    r"|non sono (?:\w+ )?(?:sicur|cert)[oa]|ik (?:ben|weet)(?: het| er)? niet (?:\w+ )?zeker|grain of salt|quote me on"
-    r"|i (?:had to )?ma(?:de|ke) (?:an? |some )?(?!no )(?:\w+ )?(?:assumptions?|guess(?:es)?|estimates?))\b"
-    r"|不确定|不太确定|仅供参考|確信が|自信がありま",
+    r"\bi(?:['’]m| am) (?:\w+ )?(?:unsure|uncertain)\b(?! (?:if|whether|what) (?:you|this|that)\b)",
     r"^(?:(?!\n)[\W_])*(?:(?:just|only) )?(?:an? )?(?:examples?|samples?|placeholders?|dummy|templates?|beispiel"
     r"|exemple|ejemplo)(?: (?:values?|data|only))?[\W_]*$",
     # The sentence says that the value is not an answer: an example, a template, made up.
@@ -336,10 +325,7 @@ INVENTS: Final = Phrases(
     r"|an?|the|some) ){0,3}(?:(?:made[- ]up|illustrative|generic|hypothetical|fictional|fictitious|possible|dummy|mock"
     r"|invented) )?(?:examples?|samples?|templates?|placeholders?|skeletons?|illustrations?|mock-?ups?"
     r"|made[- ]up|fictional|fictitious|hypothetical|invented|fabricated|illustrative|dummy|mock)\b",
-    r"\b(?:is|are|was|were) (?:(?:just|only|merely) )?(?:an? )?(?:placeholders?|dummy values?"
-    r"|(?:\w+ )?guess(?:es|ed|work)?)\b",
-    r"\bi (?:(?:just|only|simply|merely|partly|have|had to|must|can only|could only) ){0,2}guess"
-    r"(?:ed| (?:at|the|its|his|her|their)\b)",
+    r"\b(?:is|are|was|were) (?:(?:just|only|merely) )?(?:an? )?(?:placeholders?|dummy values?)\b",
     r"\bso (?:that )?i can (?:\w+ )?(?:extract|fill|provide|give|produce|generate|complete|replace)\b[^.!?\n]{0,40}"
     r"\b(?:real|actual|true|correct|accurate|proper)\b",
     r"\b(?:i|we)(?:['’]ll| will| can) (?:\w+ )?(?:fill|replace|update|provide|supply|insert|put)\b[^.!?\n]{0,30}"
@@ -373,6 +359,186 @@ INVENTS: Final = Phrases(
     r"|(?:値|データ|数値|内容)は[^。！？\n]{0,8}(?:架空|仮の|ダミー|サンプル)",
 )
 """Says that the answer is an example, a template, a guess or made up, or asks for its source."""
+
+_ANY: Final = r"[^.!?;\n]{0,60}?"
+_THIS: Final = (
+    r"(?:this|that|it|these|those|they"
+    r"|(?:the|my|this|that|these|those|some|(?:one|two|none|each|any|some) of)(?: \w+){0,2}"
+    r" (?:values?|answers?|json|output|results?|records?|response|object|data|details|figures|numbers|fields|above)"
+    r"|the above)"
+)
+"""The answer or one of its fields, as the subject or the object of a clause."""
+_SOURCES: Final = (
+    r"(?:texts?|messages?|e-?mails?|documents?|inputs?|sources?|scans?|images?|photos?|pages?|files?|attachments?|pdf"
+    r"|links?|urls?|websites?|database|handwriting|invoices?|receipts?|transcripts?|original)"
+)
+_FALSE: Final = (
+    r"(?:wrong|incorrect|inaccurate|off\b|mistaken|erroneous|mis(?:spel\w+|read|taken|labell?ed)|incomplete"
+    r"|out(?:dated| of date)"
+    r"|(?:an? )?(?:errors?|mistakes?|typos?)|missing|truncated|different|differ|swapped|too (?:high|low)|higher|lower"
+    r"|changed?\b|falsch|fehlerhaft|(?:un)vollständig|erronée?s?|faux|fausses?|incorrecte?s?|inexacte?s?"
+    r"|incorrect[oa]s?"
+    r"|errad[oa]s?|errat[oaie]|equivocad[oa]s?|mal\b|sbagliat[oaie]|onjuist|fout|verkeerd)"
+)
+_EXAMPLE: Final = (
+    r"(?:(?:counter)?examples?|samples?|templates?|placeholders?|skeletons?|illustrations?|mock-?ups?|drafts?|sketch"
+    r"|beispiel\w*|muster\w*|vorlage|platzhalter\w*|exemples?|modèles?|ejemplos?|plantillas?|exemplos?|esemp\w+"
+    r"|voorbeeld\w*|entwurf|brouillon|borrador|rascunho|bozza|schets)"
+)
+_PERHAPS: Final = (
+    r"(?:may|might|could|can|perhaps|maybe|possibly|probably|likely|almost certainly|seems?|appears?"
+    r"|könn(?:t?en?|te)|kann|vielleicht|vermutlich|möglicherweise|womöglich|pourrai\w+|peut(?:-être|\b)|peuvent"
+    r"|podrían?|pued[ea]n?|quizás?|tal vez|poderiam?|pod[ea]m?|talvez|potrebber?o?|può|possono|forse|kan|kunnen"
+    r"|misschien|mogelijk|wellicht)"
+)
+_CERTAIN: Final = (
+    r"(?:sure|certain\w*|convinced|confident|positive|vouch|guarantee|swear|know|tell|verif(?:y|ied)|check(?:ed)?"
+    r"|confirm(?:ed)?|validated?|rely|trust)"
+)
+
+DISTRUSTS: Final = Phrases(
+    # the writer is not certain
+    rf"\b(?:i|we)\b(?:(?!if you)[^.!?,;\n]){{0,30}}(?:\b(?:not|cannot|no|never|less|hardly|barely|only)|n['’]t)\b"
+    rf"[^.!?,;\n]{{0,30}}\b{_CERTAIN}\b(?! (?:if|whether|what|how)(?: \w+)? (?:you|this|that)\b)",
+    r"\bbin\b[^.!?,;\n]{0,40}\bnicht (?:\w+ )?(?:sicher|überzeugt)\b|\bsuis pas\b[^.!?,;\n]{0,20}\b(?:sûre?|certaine?"
+    r"|convaincue?)\b"
+    r"|\bno estoy\b[^.!?,;\n]{0,20}\b(?:segur|convencid)[oa]\b|\bnão (?:tenho|estou)\b[^.!?,;\n]{0,20}\b(?:certez"
+    r"|cert|segur)[oa]\b"
+    r"|\bnon sono\b[^.!?,;\n]{0,20}\b(?:sicur|cert|convint)[oa]\b|\bik\b[^.!?,;\n]{0,20}\bniet (?:\w+ )?zeker\b"
+    r"|不确定|不太确定|仅供参考|確信が|自信がありま|\b(?:ohne gewähr|grain of salt|quote me on)\b",
+    rf"{_START}(?:(?:still|also) )?(?:not|can(?:no|['’])t|could(?:n['’]t| not)|have(?:n['’]t| not)|no) (?:\w+"
+    rf" )?{_CERTAIN}\b(?! (?:if|whether|what|how)(?: \w+)? (?:you|this|that)\b)",
+    r"\bless so\b|\b(?:less|not) (?:so )?(?:sure|certain|confident) (?:about|of|that)\b|\bi (?:strongly )?doubt\b"
+    r"|\bconfidence\b[^.!?\n]{0,30}\b(?:low|limited|moderate)\b|\bno (?:guarantee|(?:\w+ )?way (?:of knowing|to"
+    r" (?:know|tell)))\b",
+    r"\bit(?:['’]s| is) (?:\w+ )?(?:(?:hard|difficult|impossible) to (?:tell|say|know|read)|unclear|not clear|doubtful"
+    r"|(?:possible|likely|conceivable) that)\b|\b(?:chance|possibility|risk) that\b",
+    r"\b(?:nicht (?:\w+ )?(?:garantieren|ausschließen)|kann\w* nicht (?:\w+ )?sagen|(?:peux|puis) pas (?:\w+"
+    r" )?(?:garantir"
+    r"|confirmer)|no puedo (?:\w+ )?(?:garantizar|confirmar)|não posso (?:\w+ )?(?:garantir|confirmar)|non posso"
+    r" (?:\w+ )?"
+    r"(?:garantire|confermare)|kan (?:ik )?niet (?:\w+ )?(?:garanderen|bevestigen))\b",
+    # it may be wrong, or differ
+    rf"\b(?:{_THIS}|i) (?:\w+ )?(?:may|might|could|can|seems?|appears?|(?:is|are) (?:\w+ )?(?:probably|likely"
+    rf"|possibly))\b"
+    rf" (?!be (?:read|found|seen|taken|verified|checked)\b)[^.!?,;\n]{{0,40}}\b{_FALSE}",
+    rf"\b{_THIS} (?:is|are|was|were) (?:(?!not)\w+ )?(?:wrong|incorrect|inaccurate|outdated|mistaken|erroneous)\b"
+    rf"|\bthere(?:['’]s| is| are| may be| might be) (?:an?|some|one|several) (?:\w+ )?(?:errors?|mistakes?|typos?) in"
+    rf" {_THIS}\b",
+    rf"\b(?:perhaps|maybe|possibly) {_THIS}\b|\balmost certainly {_FALSE}|\b(?:actual|real|true|correct) (?:\w+"
+    rf" )?(?:will|may|might"
+    r"|is (?:probably|likely))\b",
+    rf"\b(?:der|die|das|dies\w*|les?|la|ce\w*|el|los?|las|est\w+|os?|as?|il|i|gli|de|het|dit|deze)\s?[^.!?,;\n]{{1,40}}"
+    rf"\b{_PERHAPS} [^.!?,;\n]{{0,20}}{_FALSE}\b|\b(?:klopt|kloppen|stimmt|stimmen) (?:misschien|mogelijk|wellicht"
+    rf"|vielleicht"
+    rf"|vermutlich|wohl) ni(?:et|cht)\b|{_START}(?:misschien|vielleicht|peut-être|quizás?|puede que|tal vez|talvez"
+    rf"|forse)"
+    rf"\b[^.!?,;\n]{{0,40}}\b{_FALSE}\b|\bvermutlich nicht\b",
+    r"\b(?:could|might|may) (?:just as well|equally|as well) be\b|\bleaning towards?\b|\bis (?:also )?possible,?"
+    r" (?:too|as well)\b"
+    r"|\b(?:can['’]t|cannot|could(?:n['’]t| not)|can['’]?not) be (?:right|correct)\b",
+    # a guess, an invention, a memory
+    r"\bi(?:['’](?:m|ve|d)| am| have| had)?\b(?: (?:\w+ly|had|have|just|only|to|here|also|partly|it|them|must)){0,3}"
+    r" (?:guess(?:ed|ing)?|invent(?:ed)?|fabricated?|extrapolat\w+|estimat\w+|approximat\w+|speculat\w+|hypothes\w+"
+    r"|improvis\w+|remember|(?:have )?(?:mixed up|confused|misread))\b(?! (?:that|this|it) (?:is|was|should))",
+    r"\b(?:values?|fields|answer|details|figures|numbers|data) (?:\w+ )?(?:is|are|was|were) (?:(?!not)\w+"
+    r" )?(?:guess(?:ed|work)?"
+    r"|extrapolated|invented|made[- ]up|fabricated|speculative|simulated|provisional|preliminary|tentative"
+    r"|unverified)\b",
+    r"\b(?:is|are|was|were) (?:(?!not)\w+ )?(?:an? )?(?:\w+ )?guess(?:es|ed|work)?\b|\b(?:best|wild|pure|rough"
+    r"|educated) guess\b"
+    r"|\bi (?:had to )?ma(?:de|ke) (?:an? |some )?(?!no )(?:\w+ )?(?:assumptions?|guess(?:es)?|estimates?)\b",
+    r"\bshot in the dark\b|\bat random\b|\bfrom (?:my )?memory\b|\b(?:what|as) i(?:['’]d| would) expect\b|\bfor now\b"
+    r"|\bi (?:may|might|could) have (?:mixed|confused|misread|misunderstood|missed|overlooked)\b|\bmy (?:own"
+    r" )?(?:calculation|guess|estimate|assumption|interpretation|best \w+)\b",
+    r"\b(?:geraten|erraten|(?:frei )?erfunden|devin(?:er|é)|inventée?s?|inventad[oa]s?|adivin\w+|palpite"
+    r"|suposição"
+    r"|supposition|indovin\w+|inventat[oaie]|gegokt|gok|raden|verzonnen)\b",
+    # to be checked, or to be confirmed
+    rf"(?:{_START}(?:(?:also|but|so) )?|\b(?:please|kindly|should|must|needs? to|i['’]d|recommend|suggest|wise|better"
+    rf"|best|advisable|want|so) "
+    rf"[^.!?,;\n]{{0,30}}?)"
+    rf"\b(?:verify|verified|double-?check(?:ed|ing)?|confirm(?:ed|ing)?|check(?:ing)?) (?:{_THIS}|the value|before"
+    rf"|first|against)\b"
+    rf"|\b(?:someone|somebody|a (?:human|person|colleague))\b[^.!?\n]{{0,30}}\b(?:review|check|verif|look|confirm)\w*",
+    r"\bnot (?:yet )?(?:\w+ )?(?:confirmed|final|verified) ?(?:yet)?\b|n['’]t (?:yet )?(?:confirmed|final|verified)\b"
+    r"|\bsubject to (?:change|confirm|approv|review|verif)\w*|\b(?:until|pending|once|still|await\w*|wait\w*"
+    r" for)\b[^.!?\n]{0,40}"
+    r"\b(?:approv|confirm|verif|repl(?:y|ies)|clears|signs?)\w*",
+    r"\b(?:noch|muss|müssen|nog|moet\w*|reste\w*|doit|doivent|pendiente|falta|debe|precisa\w*|pendente|ainda|ancora"
+    r")"
+    r" [^.!?,;\n]{0,25}\b(?:bestätig|bevestig|confirm|conferm|verif|vérif|überprüf|geprüft)\w*"
+    r"|\b(?:bitte|merci de|veuillez|conviene|por favor,?|si prega di|controleer|gelieve)\b[^.!?;\n]{0,30}"
+    r"\b(?:prüf\w*|vérifi\w+|verifi\w+|confirm\w+|conferm\w+|controleren|na(?=\W|$)|nog even)"
+    r"|\b(?:à|a|por|da|te) (?:confirmer|vérifier|confirmar|verificar|confermare|verificare|controleren|bevestigen)\b"
+    r"|\b(?:provisoires?|provvisori[oa]|provisóri[oa]|provisional)\b|\bvorläufig|\bvoorlopig",
+    # an example, a draft, a condition
+    rf"\b{_THIS}(?:['’]s| is| are| was| were)(?: (?!not|no)\w+)?(?: an?)?(?: (?!not)\w+)? {_EXAMPLE}\b",
+    rf"\b(?:as|nur|bloß|lediglich|qu['’]|que|solo|sólo|apenas|só|soltanto|slechts|maar|alleen|just|only"
+    rf"|merely)\s?(?:an? |eine? |une? "
+    rf"|uma? |un['’]|een )?(?:\w+ )?{_EXAMPLE}\b|\b(?:illustrative|hypothetical|simulated|fictional|fictitious)"
+    rf" (?:\w+|\W*$)"
+    rf"|\breplace (?:the|these|all|those) (?:\w+ )?values?\b|\bused (?:sample|demo|dummy|mock|test) (?:data|values?)\b"
+    r"|\bfor (?:demonstration|illustration|this demo)\b",
+    rf"\b{_THIS} would (?:be|look|have|apply|become)\b(?! (?:all|every|great|nice|my|it\b|a pleasure)"
+    rf"|[^.!?\n]*[:：]\s*\Z)"
+    rf"|\bwould (?:look like|be as)\b(?![^.!?\n]*[:：]\s*\Z)|{_START}(?:assuming|supposing|provided that)\b|\b{_THIS}"
+    rf" assumes?\b",
+    r"\b(?:falls|wenn|si|se|als)\b[^.!?\n]{0,50}\b(?:wäre|sähe|serait|sería|seria|sarebbe|zou)\b",
+    # another source, another item, another time
+    rf"\b{_THIS}(?:['’]s|['’]re)?\b[^.!?,;\n]{{0,40}}?\b(?:from|for|about|of|to|describes?|concerns?|reflects?|in)"
+    r" (?:another|(?:an?|the) (?:different|other|earlier|older|previous|wrong|old|sample|documentation|example"
+    r"|single)|last (?:year|month|week)"
+    r"|her (?:brother|sister)|someone else)\b",
+    r"\bnot (?:the one|what) you (?:asked|wanted|sent|gave|mean)|\b(?:this|it|answer|value|values) (?:is "
+    r"|are |was )?no longer (?:hold|appl|valid"
+    r"|current|correct|true|accurate)\w*"
+    r"|\bhas (?:since|meanwhile)\b|\bsupersede\w*|\bthose (?:are|were) (?:\w+ ){0,3}of (?:the|an?) (?:previous|other"
+    r"|different)\b"
+    r"|\bfrom the (?:previous|last|other|next) (?:page|document|message|e-?mail|file|invoice|conversation|chat)\b",
+    r"\b(?:stamm\w+|ist|sind|komm?t|komm?en|provien\w+|vien\w+|sont|est|es|son|é|são|vêm|vem|provengono|vengono|è"
+    r"|sono|is|zijn)"
+    r" (?:aus|von|d['’]|de|da|di|van) ?(?:eine[rmn]? |une? |een |un['’] ?)?(?:andere[rnm]?|autres?|otr[oa]s?"
+    r"|outr[oa]s?|altr[oaie])\b"
+    r"|\b(?:d['’]une? autre|da un['’ ]?altr[oa])\b",
+    # only a part of the source, or nothing of it
+    r"\bi\b[^.!?,;\n]{0,25}\b(?:only|just)\b[^.!?,;\n]{0,25}\b(?:half|parts?|first|beginning|fragment|excerpt"
+    r"|one page)\b"
+    r"|\bfrom the first (?:page|half|part|lines?)\b",
+    rf"\b(?:i|we)\b[^.!?,;\n]{{0,20}}(?:\b(?:cannot|can not|could not|unable to|not able to|failed to)|n['’]t)\b"
+    rf" (?:\w+ )?(?:open|access|load|view"
+    rf"|read|see|process)\b[^.!?,;\n]{{0,20}}\b{_SOURCES}\b|\bwithout (?:\w+ )?(?:access to|seeing|reading)\b"
+    rf"|\b(?:{_SOURCES}|rest)\b (?:\w+ ){{0,3}}?(?:(?:did|was|were|could)(?:n['’]t| not)|failed to) (?:\w+ )?(?:load"
+    rf"|open|attached|readable|available|included)"
+    rf"|\b{_SOURCES}\b[^.!?,;\n]{{0,20}}\b(?:was|were|is|are) (?:\w+ )?(?:missing|cut off|illegible|unreadable"
+    rf"|blurr\w+|ambiguous|unclear|of (?:poor"
+    r"|low|bad)|incomplete|truncated)\b|\bblurr(?:y|ed)\b",
+    rf"\b(?:{_SOURCES}|values?) (?:(?:does|do|did|is|was|were)(?:n['’]t| not)|never) [^.!?\n]{{0,30}}[,;:] (?:so"
+    rf" )?(?:i\b|values?\b|\d)"
+    rf"|\b(?:though|although|but|which) (?:the )?{_SOURCES} (?:never|does(?:n['’]t| not)) (?:says?|states?|mentions?)\b"
+    rf"|\bnone of (?:the|these) (?:values|details|figures) (?:is|are|comes?)\b|, not what is\b",
+    r"\b(?:konnte|kon) (?:ich |ik )?(?:nur|alleen)\b|\bn['’]ai pu \w+ que\b|\bs[oó](?:lo)? (?:pude|consegui)\b"
+    r"|\b(?:ho potuto|potevo) \w+ solo\b|\b(?:nicht|niet) lesen\b",
+    # not to be used
+    r"\b(?:do(?: not|n['’]t)|should(?: not|n['’]t)|would(?: not|n['’]t)|not to|never) (?:be )?(?:used?|trust(?:ed)?"
+    r"|rel(?:y|ied)(?: on)?|store|save|quote)\b"
+    r"|\b(?:is|was) (?:that|this|it) the value\b[^.!?\n]{0,30}\?",
+)
+"""Says that the answer is not to be trusted. The names of fields are written as `the value`; one sentence at a time."""
+
+TRUSTS: Final = Phrases(
+    r"\b(?:so|therefore|hence|thus|is|are|remains?) (?:\w+ ){0,4}(?:null|empty|blank)\b|\bleft (?:\w+ )?out\b"
+    r"|\bif anything\b|\blet me know\b|\b(?:no|not) need\b|\bno (?:value|detail|guess|assumption)s?\b"
+    r"|\bwithout (?:any )?(?:guess|doubt|assum|estimat)\w*|\b(?:assum|guess|invent)\w+ nothing\b"
+    r"|\b(?:aucune?|ning[uú]n[oa]?|nenhuma?|nessuna?|geen|keine?) (?:\w+ )?(?:val\w+|werte?|waarden?|dat[io]s?"
+    r"|dados?)\b",
+    _START + r"(?:if you|nothing|nichts|rien|nada|niente|niets|none of (?:it|this)|should you|would you|feel free)\b",
+    _START
+    + r"(?:she|he(?! \w+[ai]do\b)|her|his|the (?:customer|user|author|sender|client|reviewer|writer|caller|speaker"
+    r"|patient)"
+    r"|(?!(?:it|that|this|here|there|what|let|who)['’])[a-z]+['’]s)\b(?!['’]?s? (?:\w+ ){0,2}value\b|[^\n]*\bi\b)",
+)
+"""Says that nothing is in doubt, or speaks of someone else: the sentence does not concern the answer."""
 
 DISOWNS: Final = Phrases(
     r"\b(?:not|n't|instead of|rather than|never|was|were|had been|had it|has it|used to|originally"

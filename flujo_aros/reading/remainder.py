@@ -254,6 +254,8 @@ def without(text: str, places: Iterable[tuple[int, int]], start: int = 0, end: i
 def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, shape: Shape) -> str | None:
     floor = max((other.end for other in others if other.end <= chosen.start), default=0) if others else 0
     label = label_before(text, chosen.start, floor)
+    if not (floor and _looks_back(label)) and distrusted_in(label, shape.named) is not None:
+        return f"the words before it say that it is not to be trusted: {label[-60:]!r}"
     last = phrases.TURN.exact.split(label)[-1]
     if not (phrases.DISCREDITS.may_match(label) or (last != label and phrases.DISCREDITS.may_match(last))):
         return None
@@ -317,6 +319,8 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         if (invented := phrases.INVENTS.search(prose)) is not None:
             said = _excerpt(prose, invented.start())
             return f"the text after it says that it is an example, a guess or made up: {said!r}"
+    if (doubted := distrusted_in(prose, names)) is not None:
+        return f"the text after it says that it is not to be trusted: {_excerpt(doubted, 0)!r}"
     asserts = objects and _may_assert(prose)
     return (
         _other_lines(prose, shape)
@@ -324,6 +328,21 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         or _other_text(prose, shape, value)
         or _contradiction(prose, asserts, shape, value)
     )
+
+
+def distrusted_in(prose: str, names: Mapping[str, Shape]) -> str | None:
+    """Return the sentence that says that the answer is not to be trusted, or None."""
+    any_name, _ = _naming(tuple(names))
+    if not phrases.DISTRUSTS.may_match(any_name.sub(_A_FIELD, prose)):
+        return None
+    for sentence in _SENTENCE.split(prose):
+        said = any_name.sub(_A_FIELD, sentence)
+        if phrases.DISTRUSTS.search(said) and not phrases.TRUSTS.search(said):
+            return sentence
+    return None
+
+
+_A_FIELD: Final = "value"
 
 
 _IN_UNIT: Final = expression(

@@ -994,3 +994,45 @@ def test_a_key_of_another_alternative_is_not_another_word_for_a_field() -> None:
 def test_a_field_given_again_under_the_name_of_its_object_has_one_value(again: float, is_harmless: bool) -> None:
     reply = {"center": {"x": 1, "y": 2}, "radius": 3, "disc_radius": again}
     assert isinstance(read(json.dumps(reply), Disc), Accepted) is is_harmless
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I can't say with certainty which carrier is meant.",
+        "The shelf may well be off by one row.",
+        "My confidence in the shelf is low.",
+        "It is possible that I looked at the wrong column.",
+        "Honestly I had to invent the shelf.",
+        "Please verify the shelf against the slip.",
+        "Until the sender confirms it, the shelf isn't final.",
+        "This would be the record if the parcel were insured.",
+        "The shelf was taken from a different slip.",
+        "I could only read the first half of the slip.",
+        "The customer gave no weight, so I guessed it.",
+        "Le poids est peut-être erroné.",
+        "Ich konnte nur die erste Seite lesen.",
+        "Los datos son de otra factura.",
+    ],
+)
+@pytest.mark.parametrize("form", ["{1}\n\n{0}", "{0}\n\n{1}"])
+def test_a_sentence_that_does_not_trust_the_answer_rejects_it_before_or_after_it(form: str, said: str) -> None:
+    assert isinstance(read(form.format(SPOKEN, said), Parcel), Rejected)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I am certain about every field.",
+        "Nothing here was guessed.",
+        "The sender is not sure when she will be at home.",
+        "The shelf could be read directly from the slip.",
+        "You may want to store this in your database.",
+        "I verified the shelf before answering.",
+        "Je peux traiter le message suivant.",
+        "Nessun valore è stato inventato.",
+    ],
+)
+@pytest.mark.parametrize("form", ["{1}\n\n{0}", "{0}\n\n{1}"])
+def test_a_sentence_of_the_same_words_that_trusts_the_answer_leaves_it_as_it_is(form: str, said: str) -> None:
+    assert isinstance(read(form.format(SPOKEN, said), Parcel), Accepted)

@@ -430,10 +430,12 @@ async def recover_text(run: Run, text: str, *, output_function: bool = False) ->
     `output_function` means that a user function turns the text into the output, so the checks run after it.
     """
     unfinished = bool(text.strip()) and (was_cut(run.finish) or ran_away(text))
-    if not run.is_text_judged or not (unfinished or (run.checks and not output_function)):
+    ladder = run.own_ladder or run.ladder  # without one, the checks run at the end
+    checked = bool(run.checks) and ladder is not None and not output_function
+    if not run.is_text_judged or not (unfinished or checked):
         return None
-    ladder = run.own_ladder or run.ladder or _AS_WRITTEN
-    outcome, _ = await recover(run, _TEXT_WIRE, text, output_function=output_function, ladder=ladder)
+    later, ladder = not checked, ladder or _AS_WRITTEN
+    outcome, _ = await recover(run, _TEXT_WIRE, text, output_function=later, ladder=ladder)
     return outcome
 
 

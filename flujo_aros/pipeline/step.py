@@ -764,8 +764,9 @@ class Step(TakesInput[T_co]):
         contract = self.facts.contract
         if not isinstance(outcome, Degraded) or self.on_degraded == "accept":
             return outcome
-        if contract is None:  # only a check rejects a complete text
-            return outcome.because if outcome.because.reason is Reason.INVALID else outcome
+        if contract is None:
+            is_text = getattr(self.agent, "output_type", str) is str  # then only a check finds it invalid
+            return outcome.because if is_text and outcome.because.reason is Reason.INVALID else outcome
         is_value = isinstance(read(outcome.text, replace(contract, checks=())), Accepted)
         return outcome.because if is_value and (self.checks or contract.checks) else outcome
 

@@ -291,7 +291,9 @@ FORMS: Final = (
 _THOUSAND_OR_POINT: Final = expression(r"[1-9]\d{0,2}\.\d{3}\Z", re.A)
 _NO_CENTS: Final = expression(r"(?<=\d)[.,] ?[-–—](?!\d)")
 """A price without cents: `5,- €`."""
-_LABEL: Final = expression(r"([^\W\d][\w ]{0,40}?)(?: ?[:=：]| is| ist| est| es) ?(.+)\Z")
+_LABEL: Final = expression(
+    r"(?:[-*•] )?[*_]{0,3}([^\W\d_][\w ]{0,40}?)(?:[*_]{0,3} ?[:=：][*_]{0,3}| is| ist| est| es)\s{0,4}(.+)\Z"
+)
 
 
 def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
@@ -818,7 +820,7 @@ _COPULAS: Final = _words("is are it's ist sind est sont c'est es son sono è é�
 _ANSWER: Final = _words(
     """
     answer answers result value label class category classification choice option decision verdict output response
-    prediction conclusion final overall chosen selected correct right best level rating type
+    prediction conclusion final finale overall chosen selected correct right best level rating type
     Antwort Ergebnis Wert Kategorie Klasse Einstufung Entscheidung Urteil Auswahl
     réponse résultat valeur catégorie classe décision choix respuesta resultado valor categoría clasificación decisión
     risposta risultato valore resposta antwoord ответ результат
@@ -926,7 +928,7 @@ class Choice(NamedTuple):
     code: str
 
 
-_WORD: Final = expression(r"[A-Z]+(?![a-z])|[A-Z]?[^\W_A-Z\d]+|[^\W_]+?(?=[A-Z])|\d+|[^\W_]+")
+_WORD: Final = expression(r"[A-Z]+(?![^\W_A-Z\d])|[A-Z]?[^\W_A-Z\d]+|[^\W_]+?(?=[A-Z])|\d+|[^\W_]+")
 
 
 def name_words(name: str) -> list[str]:

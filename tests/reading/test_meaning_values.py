@@ -1201,3 +1201,23 @@ def test_a_renamed_key_that_names_an_alternative_does_not_choose_the_other_one()
 def test_half_of_a_percentage_is_not_read_as_half_a_percent() -> None:
     percentage = {"type": "object", "properties": {"share_percent": {"type": "number"}}}
     assert isinstance(read('{"share_percent": "1/2"}', percentage), Rejected)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "**Answer:** ",
+        "**Answer**: ",
+        "*Answer:* ",
+        "- Answer: ",
+        "Response:\n\n",
+        "Réponse finale : ",
+        "**Réponse :** ",
+    ],
+)
+@pytest.mark.parametrize(("said", "value"), [("7", 7), ("-7.5", -7.5), ("2026-01-05", date(2026, 1, 5)), ("yes", True)])
+def test_a_label_in_bold_or_in_another_language_announces_a_value(label: str, said: str, value: Any) -> None:
+    outcome = read(label + said, type(value))
+    assert isinstance(outcome, Accepted)
+    assert outcome.value == value
+    assert isinstance(read("**Error:** " + said, type(value)), Rejected)

@@ -23,8 +23,8 @@ from rich.table import Table
 from flujo_aros.cli.screen import STYLES, Text, worded
 from flujo_aros.cli.shown import place_of, without_secrets
 from flujo_aros.errors import ArosError
-from flujo_aros.outcome import Accepted, Repair, Trust, reason_words, rejection_of
-from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass
+from flujo_aros.outcome import Trust, reason_words, rejection_of
+from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass, repairs_by_step
 from flujo_aros.telemetry.formatting import clipped, cost_words, counted, next_words, time_words, token_words
 from flujo_aros.telemetry.reply import Edit, ShownReply, numbered, repair_words
 from flujo_aros.usage import Usage
@@ -275,7 +275,7 @@ def print_summary(result: RunResult, console: Console) -> None:
 
 
 def _table(result: RunResult, console: Console) -> Table:
-    repaired = list(_repairs(result))
+    repaired = list(repairs_by_step(result))
     rows = [
         _summed(step.name, worded(step.status.value), step.trust, step.input_trust, len(repairs), step)
         for step, repairs in repaired
@@ -314,17 +314,8 @@ def _summed(
     }
 
 
-def _repairs(result: RunResult) -> Iterator[tuple[StepResult[object], Sequence[Repair]]]:
-    """Yield the steps with their repairs, each once: a step with steps inside it may have the
-    outcome of the last one.
-    """
-    groups = {step.name.rpartition("/")[0] for step in result.steps}
-    for step in result.steps:
-        yield step, step.outcome.repairs if isinstance(step.outcome, Accepted) and step.name not in groups else ()
-
-
 def _notes(result: RunResult, console: Console) -> Iterator[RenderableType]:
-    repaired = [(step.name, edit) for step, repairs in _repairs(result) for edit in numbered(repairs)]
+    repaired = [(step.name, edit) for step, repairs in repairs_by_step(result) for edit in numbered(repairs)]
     if repaired:
         shown = [(name, edit.masked(without_secrets)) for name, edit in repaired[:_LISTED]]
         rows = [repair_rows(shown, console.width - 2)]

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
+from shlex import join
+from traceback import walk_tb
+from types import TracebackType
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from pydantic_ai import (
@@ -344,15 +349,17 @@ async def _hosted(
     if run.viewer is not None and _graph_streams(agent):
         extra["event_stream_handler"], run.viewer = run.viewer, None
     try:
-        result = await deferring(agent).run(
-            instructions=instructions,
-            deps=run.deps,
-            model_settings=run.settings,
-            usage=run.usage,
-            usage_limits=run.limits,
-            infer_name=False,  # the host would look for it among our local variables
-            **extra,
-        )
+        with ExitStack() as around:
+            around.push(_name_server)
+            result = await deferring(agent).run(
+                instructions=instructions,
+                deps=run.deps,
+                model_settings=run.settings,
+                usage=run.usage,
+                usage_limits=run.limits,
+                infer_name=False,  # the host would look for it among our local variables
+                **extra,
+            )
     except OutputError as error:
         if error is not run.raised or run.outcome is None:
             raise  # from elsewhere, such as a tool that requested its own value
@@ -370,6 +377,29 @@ async def _hosted(
     if contract is None and isinstance(run.outcome, Accepted):
         return replace(run.outcome, value=result.output)  # the result of the agent's own output functions
     return run.outcome
+
+
+def _name_server(_: object, error: BaseException | None, trace: TracebackType | None) -> None:
+    """Raise `ConnectionError`, which names the server, for an error of connecting to an MCP server.
+
+    The error of the host does not say which server it was; only the frame that connects knows it.
+    """
+    if not isinstance(error, Exception) or isinstance(error, UserError):
+        return
+    for frame, _line in walk_tb(trace):
+        tools = frame.f_locals.get("self")
+        if frame.f_code.co_name == "__aenter__" and type(tools).__module__ == "pydantic_ai.mcp":
+            server = cast("Any", tools).client.transport
+            url, command = getattr(server, "url", None), getattr(server, "command", None)
+            name, todo = str(server), "check that it runs"
+            if url is not None:  # without what may be a secret: the user, the password and the query
+                parts = urlsplit(str(url))
+                name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+                todo = "check that it runs, its address and its `authorization_token`"
+            elif command is not None:
+                name, todo = join([command, *server.args]), "check that this command runs in a terminal"
+            reason = sentence(error).removeprefix("Client failed to connect: ")
+            raise ConnectionError(f"no connection to the MCP server {name}: {reason}; {todo}") from error
 
 
 def _graph_streams(agent: Agent[Any, Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from difflib import get_close_matches
@@ -552,21 +552,29 @@ _LONGEST: Final = 20_000
 _COLUMNS: Final = ("step", "status", "trust", "repairs", "calls", "seconds", "why")
 
 
+def repairs_by_step(run: RunResult) -> Iterator[tuple[StepResult[object], Sequence[Repair]]]:
+    """Yield the steps with their repairs, each once: a step with steps inside it may have the outcome of the last
+    one.
+    """
+    groups = {step.name.rpartition("/")[0] for step in run.steps}
+    for step in run.steps:
+        yield step, step.outcome.repairs if isinstance(step.outcome, Accepted) and step.name not in groups else ()
+
+
 def _html(run: RunResult) -> str:
     """Return the run as HTML without scripts or styles of its own; everything that a model wrote is escaped."""
     trust = "" if run.trust is None else f", trust {run.trust.value}"
     head = f"<p><b>{run.status.value}</b>{trust}: {escape(run.pipeline)}, run {escape(run.run_id[:8])}</p>"
-    rows = "".join(_row(_cells(step), "td") for step in run.steps)
+    rows = "".join(_row(_cells(step, len(repairs)), "td") for step, repairs in repairs_by_step(run))
     table = f"<table><thead>{_row(_COLUMNS, 'th')}</thead><tbody>{rows}</tbody></table>"
     output = run.to_dict()["output"]
     return f"<div>{head}{table}{'' if output is None else f'<pre>{_pretty(output)}</pre>'}</div>"
 
 
-def _cells(step: StepResult[object]) -> tuple[str, ...]:
-    plain = step.to_dict()
+def _cells(step: StepResult[object], repairs: int) -> tuple[str, ...]:
     why = "" if step.ok else step.error or step.reason or ""
     seconds = f"{step.seconds:.2f}"
-    return step.name, step.status.value, step.trust or "", str(len(plain["repairs"])), str(plain["calls"]), seconds, why
+    return step.name, step.status.value, step.trust or "", str(repairs), str(step.usage.requests), seconds, why
 
 
 def _row(cells: tuple[str, ...], tag: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import TracebackType
 from typing import Any, Final
 
 import pytest
 
 from flujo_aros.events import Event, observing
 from flujo_aros.testing import ScriptedModel
+from flujo_aros.testing.scripted import OutOfReplies
 
 ScriptModel = Callable[..., ScriptedModel]
 
@@ -16,9 +18,29 @@ ScriptModel = Callable[..., ScriptedModel]
 _FAILED: Final = pytest.StashKey[bool]()
 
 
-def pytest_exception_interact(node: pytest.Item | pytest.Collector, call: pytest.CallInfo[Any]) -> None:
-    """Remember that a test has failed, since unused or missing replies are then only a consequence."""
-    node.stash[_FAILED] = call.when == "call"
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
+    """Remember that a test has failed, since unused or missing replies are then only a consequence.
+
+    If it failed for lack of a reply, its traceback ends in the test: the frames below say nothing about it.
+    """
+    if call.when != "call" or call.excinfo is None:
+        return
+    item.stash[_FAILED] = True
+    error = call.excinfo.value
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, OutOfReplies):
+        cause = cause.__cause__
+    own = [frame for frame in _frames(error.__traceback__) if frame.tb_frame.f_code.co_filename == str(item.path)]
+    if cause is not None and own:
+        own[-1].tb_next = None
+        call.excinfo = pytest.ExceptionInfo.from_exception(cause.with_traceback(error.__traceback__))
+
+
+def _frames(trace: TracebackType | None) -> Iterator[TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
 
 
 @pytest.fixture

@@ -25,6 +25,10 @@ PROFILE: Final = ModelProfile(supports_json_schema_output=True, supports_json_ob
 _CHUNK: Final = 7
 
 
+class OutOfReplies(AssertionError):
+    """A scripted model was called and had no reply left."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One call of a scripted model: its messages, instructions and settings, and how the output was requested."""
@@ -128,7 +132,7 @@ class ScriptedModel(FunctionModel):
         if reply is None:
             message = f"call {at + 1} has no reply in a script of {len(self._replies)}; it was asked:\n{asked.prompt}"
             self.unanswered = self.unanswered or message
-            raise AssertionError(message)
+            raise OutOfReplies(message)
         if callable(reply):
             reply = reply(asked.prompt)
         if isinstance(reply, Exception):

@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic_ai import Agent
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 
-from flujo_aros import Runner, RunStatus, load_blueprint
+from flujo_aros import Pipeline, Runner, RunStatus, Step, load_blueprint
 from flujo_aros.testing import ScriptedModel
 
 pytestmark = pytest.mark.slow  # the client and the server take seconds to import
 pytest.importorskip("mcp", reason="MCP is not installed: pip install 'flujo_aros[mcp]'")
+from fastmcp.client.transports import StdioTransport  # noqa: E402 - they need MCP
+from pydantic_ai.mcp import MCPToolset  # noqa: E402
 
 SERVER = """
 import sys
@@ -66,9 +69,23 @@ def test_an_agent_of_a_blueprint_calls_a_tool_of_a_server(url: str, tmp_path: Pa
     assert [part.content for part in answer.parts if isinstance(part, ToolReturnPart)] == [25]
 
 
-def test_a_server_that_is_not_there_is_an_error_of_the_step(tmp_path: Path) -> None:
-    (tmp_path / "orders.yaml").write_text(BLUEPRINT.format(url="http://127.0.0.1:9/mcp"), encoding="utf-8")
+def test_a_server_that_is_not_there_is_an_error_that_names_it_and_says_what_to_check(tmp_path: Path) -> None:
+    (tmp_path / "orders.yaml").write_text(BLUEPRINT.format(url="http://u:pw@127.0.0.1:9/mcp?k=1"), encoding="utf-8")
     pipeline = load_blueprint(tmp_path / "orders.yaml", allow=["pydantic_ai.capabilities"])
+    assert failure(pipeline) == (
+        "ConnectionError: no connection to the MCP server http://127.0.0.1:9/mcp: All connection attempts failed; "
+        "check that it runs, its address and its `authorization_token`"
+    )
+
+
+def test_a_command_that_starts_no_server_is_named() -> None:
+    agent = Agent(ScriptedModel(), toolsets=[MCPToolset(StdioTransport("no-such-command", ["my orders"]))])
+    message = failure(Step("ask", agent))
+    assert message.startswith("ConnectionError: no connection to the MCP server no-such-command 'my orders': ")
+    assert message.endswith("; check that this command runs in a terminal")
+
+
+def failure(pipeline: Pipeline | Step) -> str:
     result = Runner(pipeline, models=ScriptedModel(then="Hello.")).run_sync("What did A-7 cost?")
-    assert result.status is RunStatus.FAILED
-    assert result.error is not None and "failed to connect" in str(result.error["message"])
+    assert result.status is RunStatus.FAILED and result.error is not None
+    return str(result.error["message"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flujo_aros import AgentSpec, Call, Human, Pipeline, Runner, RunResult, Step
+from flujo_aros import AgentSpec, Call, Human, Parallel, Pipeline, Runner, RunResult, Step
 from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 
@@ -43,6 +43,13 @@ def test_a_notebook_shows_the_steps_and_the_output_and_nothing_runs_in_it() -> N
     assert "<td>trim</td><td>success</td><td>clean</td>" in page
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
+
+
+def test_a_notebook_counts_each_repair_once() -> None:
+    inner = Step("ask", AgentSpec(model="openai:x", output_schema={"type": "object", "required": ["n"]}))
+    page = Runner(Parallel("both", {"a": inner}), models=ScriptedModel("{n: 1}")).run_sync()._repr_html_()
+    assert "<td>both/a</td><td>success</td><td>inferred</td><td>0</td>" in page
+    assert "<td>both/a/ask</td><td>success</td><td>inferred</td><td>1</td>" in page
 
 
 def test_the_repr_of_steps_and_pipelines_shows_the_given_options_on_one_line() -> None:

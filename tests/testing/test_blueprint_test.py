@@ -49,6 +49,29 @@ def test_a_test_that_fails_is_reported_once(tmp_path: Path) -> None:
     assert "2 failed in" in ran.stdout, ran.stdout + ran.stderr
 
 
+_NO_REPLY_LEFT = """
+from flujo_aros import AgentSpec, Runner, Step
+from flujo_aros.testing import ScriptedModel
+
+SCHEMA = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
+
+
+def test_one():
+    step = Step("count", AgentSpec(model="openai:x", output_schema=SCHEMA))
+    run = Runner(step, models=ScriptedModel("none")).run_sync("how many?")
+    assert run.output == {"n": 1}
+"""
+
+
+@pytest.mark.slow
+def test_the_traceback_of_a_call_without_a_reply_ends_in_the_test(tmp_path: Path) -> None:
+    shown = _pytest(tmp_path, _NO_REPLY_LEFT).stdout
+    assert 'assert run.output == {"n": 1}' in shown
+    assert shown.count("OutOfReplies: call 2 has no reply in a script of 1; it was asked:") == 1, shown
+    assert "pydantic_ai" not in shown
+    assert len(shown.splitlines()) < 40
+
+
 def _pytest(folder: Path, tests: str) -> subprocess.CompletedProcess[str]:
     (folder / "conftest.py").write_text('pytest_plugins = ["flujo_aros.testing.fixtures"]\n')
     (folder / "test_it.py").write_text(tests)

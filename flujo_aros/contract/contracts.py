@@ -23,14 +23,7 @@ from typing import (
     overload,
 )
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    SerializerFunctionWrapHandler,
-    TypeAdapter,
-    create_model,
-    model_serializer,
-)
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, TypeAdapter, create_model, model_serializer
 
 from flujo_aros.contract.checks import Check, fields_in, is_async, scores_of, winner_in
 from flujo_aros.contract.schema import JsonSchema, Shape

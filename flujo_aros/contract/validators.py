@@ -59,14 +59,7 @@ from flujo_aros.contract.schema import (
     not_a_time,
 )
 from flujo_aros.errors import ContractError, Hint, Suggestion
-from flujo_aros.json_data import (
-    References,
-    is_dict,
-    is_list,
-    objects_in,
-    parts,
-    value_at,
-)
+from flujo_aros.json_data import References, is_dict, is_list, objects_in, parts, value_at
 from flujo_aros.outcome import Issue
 from flujo_aros.spelling import clip, only_near
 

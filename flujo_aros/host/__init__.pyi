@@ -50,10 +50,7 @@ from flujo_aros.host.spec import (
     wrong_setting as wrong_setting,
     wrong_settings as wrong_settings,
 )
-from flujo_aros.host.recover import (
-    ask_model as ask_model,
-    native_of as native_of,
-)
+from flujo_aros.host.recover import ask_model as ask_model, native_of as native_of
 from flujo_aros.host.output import (
     allows_nothing as allows_nothing,
     output_type as output_type,

@@ -82,15 +82,7 @@ from flujo_aros.host.response import (
     with_blank,
 )
 from flujo_aros.host.run import TEXT, Exchange, Run, StageRecord, Viewer, recording
-from flujo_aros.host.spec import (
-    AgentSpec,
-    Decision,
-    Deferral,
-    DeferredCall,
-    OutputMode,
-    Result,
-    object_schema,
-)
+from flujo_aros.host.spec import AgentSpec, Decision, Deferral, DeferredCall, OutputMode, Result, object_schema
 from flujo_aros.host.stream import Live, Showing, WatchedStream, read_out
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.payload import judged_awaiting
@@ -102,11 +94,7 @@ T = TypeVar("T")
 
 
 async def direct_agent(
-    spec: AgentSpec,
-    contract: Contract[T] | None,
-    models: ModelSource | None,
-    *,
-    repeated: bool = False,
+    spec: AgentSpec, contract: Contract[T] | None, models: ModelSource | None, *, repeated: bool = False
 ) -> DirectAgent[T]:
     """Return the agent of a spec without tools, which needs no agent graph. Within one event loop it is always the same
     object.

@@ -28,15 +28,7 @@ from pydantic_core import from_json, to_json
 
 from flujo_aros.contract import BlockContract, compile_contract, path_of
 from flujo_aros.errors import ContractError, UsageError
-from flujo_aros.host.output import (
-    PartialOutput,
-    Wire,
-    agent_contract,
-    contract_of,
-    model_contract,
-    settled_as,
-    wire_of,
-)
+from flujo_aros.host.output import PartialOutput, Wire, agent_contract, contract_of, model_contract, settled_as, wire_of
 from flujo_aros.host.recover import (
     Question,
     Recovery,
@@ -182,9 +174,7 @@ class Aros(AbstractCapability[Any]):
         return WatchedModel(model, run, buffered=self.buffer_stream, behind=behind)
 
     async def before_model_request(
-        self,
-        ctx: RunContext[Any],
-        request_context: ModelRequestContext,
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Count the call, keep its settings for the calls of the ladder, and reject configurations that cannot work."""
         awaited = awaited_run.get()
@@ -377,13 +367,7 @@ _asking: Final[ContextVar[str]] = ContextVar("flujo_aros_asking", default="")
 
 
 async def _recovered(
-    run: Run,
-    wire: Wire,
-    text: str,
-    validate: Validate,
-    call_id: str | None = None,
-    *,
-    output_function: bool = False,
+    run: Run, wire: Wire, text: str, validate: Validate, call_id: str | None = None, *, output_function: bool = False
 ) -> Any:
     """Return the value of an output. Raises `OutputError` if there is none."""
     outcome, value = await recover(run, wire, text, validate, call_id=call_id, output_function=output_function)

@@ -99,10 +99,7 @@ _AS_WRITTEN: Final = Ladder(stages=(Degrade(),))
 
 
 async def ask_model(
-    run: Run,
-    ask: Ask,
-    conversation: Sequence[ModelMessage] | None = None,
-    settings: ModelSettings | None = None,
+    run: Run, ask: Ask, conversation: Sequence[ModelMessage] | None = None, settings: ModelSettings | None = None
 ) -> Reply:
     """Make the one model call of an ask: no tools, no `Aros`, and history only if the ask needs it.
 

@@ -486,10 +486,7 @@ def schema_request(
 
 
 async def in_some_form(
-    model: Model,
-    parameters: ModelRequestParameters,
-    run: Run,
-    make: Callable[[ModelRequestParameters], Awaitable[T]],
+    model: Model, parameters: ModelRequestParameters, run: Run, make: Callable[[ModelRequestParameters], Awaitable[T]]
 ) -> T:
     """Return the result of a request, which is repeated with the schema in the prompt if the provider rejects it."""
     form = parameters

@@ -23,13 +23,7 @@ from decimal import Decimal
 from typing import Any, Final, Protocol
 
 from pydantic_ai.exceptions import UnexpectedModelBehavior
-from pydantic_ai.messages import (
-    FinishReason,
-    ModelMessage,
-    ModelRequest,
-    ModelResponse,
-    ModelResponseStreamEvent,
-)
+from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest, ModelResponse, ModelResponseStreamEvent
 from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
 from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.settings import ModelSettings

@@ -88,8 +88,7 @@ UNREADABLE: Final = (Reason.MALFORMED, Reason.TRUNCATED, Reason.TOO_LARGE)
 _MARKS: Final = expression(r'\\.|["{}\[\]]|```', re.S)
 _BEGINS: Final = expression(r"[{\[]|```")
 ESCAPED: Final = expression(
-    r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']"
-    r"|[{\[](?=[^&]{0,510}+&)(?:[^&]{0,500}[:\[,{])?\s*&(?:quot|#34|#x22);"
+    r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']|[{\[](?=[^&]{0,510}+&)(?:[^&]{0,500}[:\[,{])?\s*&(?:quot|#34|#x22);"
 )
 """The whole value is escaped (`{\"a\": 1}`) or written with HTML entities."""
 ESCAPED_WITHIN: Final = 600
@@ -959,9 +958,7 @@ def _with_paths(parser: Parser, grown: int) -> list[Edit]:
     root, edits = parser.tree_so_far(), parser.edits
     return [
         edit._replace(
-            start=edit.start - grown,
-            end=edit.end - grown,
-            path=edit.path or path_of(steps_to(root, edit.start, {})),
+            start=edit.start - grown, end=edit.end - grown, path=edit.path or path_of(steps_to(root, edit.start, {}))
         )
         for edit in edits
     ]

@@ -802,18 +802,15 @@ _LABELLED_LINE: Final = expression(
 )
 _LAST_QUOTE: Final = expression(r"[\"“]([^\"“”\n]+)([\"”]?)[\s.!]*\Z")
 _META: Final = (
-    r"(?:output|produce|respond|reply|answer|write|generate|return|provide|create|craft|emit|follow|format|include|avoid"
-    r"|mention|ensure|make sure|think|consider|stay|keep|come up with"
-    r"|be (?:vague|brief|short|careful|concise|subtle|specific|in character)"
-    r"|give (?:an? |one )?(?:clue|hint|line|sentence))"
+    r"(?:output|produce|respond|reply|answer|write|generate|return|provide|create|craft|emit|follow|format|include"
+    r"|avoid|mention|ensure|make sure|think|consider|stay|keep|come up with|be (?:vague|brief|short|careful|concise"
+    r"|subtle|specific|in character)|give (?:an? |one )?(?:clue|hint|line|sentence))"
 )
 _NOTE: Final = expression(
-    rf"\b(?:we|I) (?:need to|must|should|have to) {_META}\b|\bJSON\b"
-    r"|(?<![\w.])thoughts?\s*:"
-    r"|\bit (?:must|should|has to|needs to) be (?:an? |one |two )?"
-    r"(?:short|brief|concise|vivid|vague|specific|sentences?|valid|in character)\b"
-    rf"|\bthe (?:user|prompt)\b(?!'| interface)|\blet(?:'s| me) (?:think|see what|{_META})\b"
-    r"|\b(?:we|I) (?:are|am) asked to\b|\bthe (?:output|response|sentence|clue) (?:must|should|has to|needs to)\b",
+    rf"\b(?:we|I) (?:need to|must|should|have to) {_META}\b|\bJSON\b|(?<![\w.])thoughts?\s*:|\bit (?:must|should"
+    r"|has to|needs to) be (?:an? |one |two )?(?:short|brief|concise|vivid|vague|specific|sentences?|valid"
+    rf"|in character)\b|\bthe (?:user|prompt)\b(?!'| interface)|\blet(?:'s| me) (?:think|see what|{_META})\b|\b(?:we"
+    r"|I) (?:are|am) asked to\b|\bthe (?:output|response|sentence|clue) (?:must|should|has to|needs to)\b",
     re.I,
 )
 """Phrases that models write to themselves and never say to others."""
@@ -885,13 +882,7 @@ def _is_alone(before: str, quoted: str) -> bool:
     return len(quoted.split()) >= _WORDS_SAID and (not before.strip() or before.rstrip()[-1] in ".:!?\n")
 
 
-_MAY_BE_OPTIONAL: Final = (
-    Reason.INVALID,
-    Reason.AMBIGUOUS,
-    Reason.MALFORMED,
-    Reason.TRUNCATED,
-    Reason.TOO_LARGE,
-)
+_MAY_BE_OPTIONAL: Final = (Reason.INVALID, Reason.AMBIGUOUS, Reason.MALFORMED, Reason.TRUNCATED, Reason.TOO_LARGE)
 
 
 def tidied(outcome: Reading[WrittenEvent], text: str, contract: EventContract, look: Look) -> Reading[WrittenEvent]:

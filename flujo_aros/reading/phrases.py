@@ -149,13 +149,12 @@ CORRECTS: Final = Phrases(
     r"\bi(?:'ve| have)? (?:made|see|spotted|noticed|found) (?:a|an|one|my|the|several|some"
     r"|two) (?:\w+ )?(?:mistakes?|errors?|typos?)\b|\bfound (?:an?|one) (?:mistake|error|typo)\b",
     r"\b(?:ignore|disregard|discard|do not use|don't use|please replace) (?:the|this|that|my|it|what|all|both)\b",
-    r"\b(?:this|that|it|the above|which|answer|value|(?<!your )(?<!original )(?<!input )json|output|result)"
-    r"(?:'s| is| was| are| were| seems| looks) (?:\w+ly )?"
-    r"(?:wrong|incorrect|not (?:the |an |my |a )?(?:\w+ )?(?:right|correct|valid|answer|final|real|result"
-    r"|output)|a mistake|an error|invalid"
-    r"|inaccurate|outdated|mistaken|withdrawn|retracted|superseded|hallucinat\w+|(?:a|my) hallucination"
-    r"|no longer (?:valid|correct|true|accurate|right|current)"
-    r"|(?:n't|not) (?:right|correct))\b|\b(?:this|that|it)(?: is|'s)? (?:n't|isn't|wasn't|aren't) (?:right|correct)\b",
+    r"\b(?:this|that|it|the above|which|answer|value|(?<!your )(?<!original )(?<!input )json|output|result)(?:'s| is"
+    r"| was| are| were| seems| looks) (?:\w+ly )?(?:wrong|incorrect|not (?:the |an |my |a )?(?:\w+ )?(?:right|correct"
+    r"|valid|answer|final|real|result|output)|a mistake|an error|invalid|inaccurate|outdated|mistaken|withdrawn"
+    r"|retracted|superseded|hallucinat\w+|(?:a|my) hallucination|no longer (?:valid|correct|true|accurate|right"
+    r"|current)|(?:n't|not) (?:right|correct))\b|\b(?:this|that|it)(?: is|'s)? (?:n't|isn't|wasn't|aren't) (?:right"
+    r"|correct)\b",
     r"\b(?:should|must|ought to|has to|have to|needs to|need to) (?:\w+ )?(?:have been|be|read"
     r"|say) (?:changed|corrected|set|replaced|fixed|removed|ignored|discarded)\b",
     # "The id above is wrong.", "That is the wrong invoice."
@@ -196,10 +195,9 @@ CORRECTS: Final = Phrases(
     r"\b(?:das|dies|es|die antwort|der wert) (?:ist|war) (?:\w+ )?(?:falsch|nicht richtig|nicht korrekt"
     r"|nicht die antwort|ein fehler|ungültig|veraltet)\b",
     r"\bvergiss (?:das|es|die)\b|\bignorier\w* (?:(?:sie|bitte) ){0,2}(?:das|die|den|dies\w*|alles|mein\w*)\b",
-    r"\b(?:falsch|fehlerhaft|verkehrt|irrtümlich) (?:geschrieben|angegeben|übernommen|abgelesen"
-    r"|ausgelesen|notiert|gesetzt)\b"
-    r"|\b(?:stimmt|stimmen) (?:so )?nicht\b"
-    r"|\b(?:ist|sind|beträgt|betragen|heißt|lautet) (?:tatsächlich|eigentlich|in wirklichkeit|in wahrheit)\b",
+    r"\b(?:falsch|fehlerhaft|verkehrt|irrtümlich) (?:geschrieben|angegeben|übernommen|abgelesen|ausgelesen|notiert"
+    r"|gesetzt)\b|\b(?:stimmt|stimmen) (?:so )?nicht\b|\b(?:ist|sind|beträgt|betragen|heißt|lautet) (?:tatsächlich"
+    r"|eigentlich|in wirklichkeit|in wahrheit)\b",
     # French
     _START + r"(?:en (?:fait|réalité)|attendez|attends|correction|rectification|erratum|oups|non, |pardon"
     r"|désolée?(?! pour (?:le retard|l'attente))|plutôt, "
@@ -254,14 +252,12 @@ CORRECTS: Final = Phrases(
 """Retracts, corrects or denies what was said before."""
 
 SAMPLE: Final = Phrases(
-    r"\b(?:examples?|samples?|templates?|placeholders?|skeleton|illustration|illustrative|hypothetical"
-    r"|dummy|mock|fictional|made[- ]up"
-    r"|(?<!in the )(?<!to the )(?<!following the )(?<!matching the )(?:expected|required|desired|correct|right"
-    r"|target) (?:json |output |response )?(?:format|structure|schema|shape)"
-    r"|(?:format|structure|schema) (?:would|should|looks)|would look like|could look like"
-    r"|might look like|(?:would|could|might|should) (?:\w+ )?(?:look|be)\b"
-    r"|typically|usually|looks? like this|something like (?:this|the following)|(?:of|in|have|has|takes?) th(?:is"
-    r"|e following) (?:form|kind|shape)|for instance|e\.g\.)\b",
+    r"\b(?:examples?|samples?|templates?|placeholders?|skeleton|illustration|illustrative|hypothetical|dummy|mock"
+    r"|fictional|made[- ]up|(?<!in the )(?<!to the )(?<!following the )(?<!matching the )(?:expected|required|desired"
+    r"|correct|right|target) (?:json |output |response )?(?:format|structure|schema|shape)|(?:format|structure"
+    r"|schema) (?:would|should|looks)|would look like|could look like|might look like|(?:would|could|might"
+    r"|should) (?:\w+ )?(?:look|be)\b|typically|usually|looks? like this|something like (?:this|the following)|(?:of"
+    r"|in|have|has|takes?) th(?:is|e following) (?:form|kind|shape)|for instance|e\.g\.)\b",
     r"\b(?:beispiel\w*|muster|vorlage|platzhalter|(?:erwartetes?|gewünschtes?) format|so (?:würde|könnte|sähe)"
     r"|(?:würden?|könnten?|sähen?) (?:\w+ ){0,2}(?:so|wie folgt|folgendermaßen|aussehen)|wäre"
     r"|esemp[io]o?|modello|sarebbe|exemplos?|modelo|seria|voorbeeld\w*|sjabloon|zou)\b",
@@ -273,23 +269,20 @@ SAMPLE: Final = Phrases(
 """Mentions an example or a template."""
 
 DECLINES: Final = Phrases(
-    r"\b(?:can(?:'|’)?t|cannot|can not|could(?:n't|n’t| not)|(?:am|was|were|are|'m"
-    r"|'re) (?:\w+ )?(?:unable|not able)|unable to|not able to|failed to"
-    r"|won(?:'|’)t|will not|must decline|did(?:n't|n’t| not) (?:find|see|contain|include|provide|mention|get|receive)"
-    r"|do(?:es)?(?:n't|n’t| not) (?:find|see|contain|have|include|provide|mention)|there (?:is|was|are"
-    r"|were) no\b|no \w+ (?:was|were|is|are|could be) (?:found|given|provided|present|attached|mentioned)"
-    r"|(?:is|was|are|seems|appears|looks) (?:empty|blank|missing)|not (?:enough|sufficient)|insufficient"
-    r"|(?:is|are|was|were)(?:n't|n’t| not) (?:any|enough|sufficient|given|provided|there)|cannot|lacks?"
-    r"|nothing (?:to|was)|no (?:text|document|input|data"
-    r"|information|attachment)\b|missing (?:text|document|input)"
+    r"\b(?:can(?:'|’)?t|cannot|can not|could(?:n't|n’t| not)|(?:am|was|were|are|'m|'re) (?:\w+ )?(?:unable|not able)"
+    r"|unable to|not able to|failed to|won(?:'|’)t|will not|must decline|did(?:n't|n’t| not) (?:find|see|contain"
+    r"|include|provide|mention|get|receive)|do(?:es)?(?:n't|n’t| not) (?:find|see|contain|have|include|provide"
+    r"|mention)|there (?:is|was|are|were) no\b|no \w+ (?:was|were|is|are|could be) (?:found|given|provided|present"
+    r"|attached|mentioned)|(?:is|was|are|seems|appears|looks) (?:empty|blank|missing)|not (?:enough|sufficient)"
+    r"|insufficient|(?:is|are|was|were)(?:n't|n’t| not) (?:any|enough|sufficient|given|provided|there)|cannot|lacks?"
+    r"|nothing (?:to|was)|no (?:text|document|input|data|information|attachment)\b|missing (?:text|document|input)"
     r"|i(?:'m| am) (?:sorry|afraid)|sorry|apologi[sz]e|refuse|impossible|without (?:the|more|any|a) )",
     r"\b(?:kann|konnte|könnte|kein|keine|keinen|leider|unmöglich|nicht (?:gefunden|möglich|enthalten"
     r"|vorhanden|angegeben)|fehlt|fehlen|tut mir leid)\b",
     r"\b(?:je (?:ne|n'ai)|n'ai pas|ne (?:peux|trouve|contient)|impossible|désolée?|aucune?|pas (?:pu|trouvé|de))\b",
     r"\b(?:non (?:ho|posso|è|trovo|contiene|ci)|não (?:encontrei|consegui|posso|há|contém)|purtroppo|infelizmente"
-    r"|helaas"
-    r"|geen \w+|niet (?:gevonden|vinden|mogelijk)|mi dispiace|desculpe?|no (?:puedo|pude|encontré|he|hay|contiene|se)"
-    r"|lo siento|imposible|ningun[oa]?|ningún|falta)\b",
+    r"|helaas|geen \w+|niet (?:gevonden|vinden|mogelijk)|mi dispiace|desculpe?|no (?:puedo|pude|encontré|he|hay"
+    r"|contiene|se)|lo siento|imposible|ningun[oa]?|ningún|falta)\b",
     r"无法|不能|没有|未(?:找到|提供|包含)|抱歉|对不起|缺少|找不到",
     r"できません|できない|見つかりません|見つからな|ありません|ない(?:ため|ので)|申し訳|すみません|含まれていません",
 )
@@ -298,7 +291,7 @@ DECLINES: Final = Phrases(
 BEYOND: Final = Phrases(
     r"\b(?:else|other|(?:additional|further|more)(?! (?:information|details?|context|data|text|input))|relevant"
     r"|internet|external|if (?:this|you)|nothing (?:is|was)|sorry for"
-    r"|weitere\w*|andere\w*|sonst|autres?|más|otr[oa]s?)\b|其他|その他|ほかの",
+    r"|weitere\w*|andere\w*|sonst|autres?|más|otr[oa]s?)\b|其他|その他|ほかの"
 )
 """Speaks of something other than the answer: `The text does not mention anything else.`"""
 
@@ -343,17 +336,14 @@ INVENTS: Final = Phrases(
     r"|record)\b",
     r"\b(?:dies|das|dieses?|die (?:werte|daten|angaben)|es|oben) (?:ist|sind|war|waren) (?:nur |lediglich |bloß "
     r"|ein |eine |reine? ){0,3}(?:beispiel\w*|muster\w*|vorlage\w*|platzhalter\w*|erfunden|fiktiv|frei erfunden)\b",
-    r"\b(?:ceci|cela|c'|ce|ces (?:valeurs|données)|les (?:valeurs|données)) ?(?:n'est|ne sont|est|sont) "
-    r"(?:qu'|que |seulement |juste )?(?:un |une |des )?(?:exemples?|modèles?|gabarits?|fictifs?|fictives?"
-    r"|inventée?s?)\b",
-    r"\b(?:esto|este|ese|los (?:valores|datos)|lo anterior) (?:es|son) (?:solo |sólo |solamente "
-    r"|únicamente )?(?:un |una "
-    r"|unos )?(?:ejemplos?|plantillas?|muestras?|ficticios?|inventad[oa]s?)\b",
-    r"\b(?:ist[oa]|iss[oa]|quest[oi]|(?:os|i) (?:valor(?:es|i)|dados|dati)|dit|deze|de (?:waarden|gegevens)) (?:é|são|è"
-    r"|sono|is"
-    r"|zijn) (?:(?:apenas|só|somente|solo|soltanto|puramente|slechts|alleen|maar) )?(?:uma? |uns |degli |een )?"
-    r"(?:exemplos?|fictíci[oa]s?|inventad[oa]s?|esemp\w+|fittizi\w*|inventat[oi]|ipotetic[oi]|voorbeeld\w*|fictief"
-    r"|verzonnen)\b",
+    r"\b(?:ceci|cela|c'|ce|ces (?:valeurs|données)|les (?:valeurs|données)) ?(?:n'est|ne sont|est|sont) (?:qu'|que "
+    r"|seulement |juste )?(?:un |une |des )?(?:exemples?|modèles?|gabarits?|fictifs?|fictives?|inventée?s?)\b",
+    r"\b(?:esto|este|ese|los (?:valores|datos)|lo anterior) (?:es|son) (?:solo |sólo |solamente |únicamente )?(?:un "
+    r"|una |unos )?(?:ejemplos?|plantillas?|muestras?|ficticios?|inventad[oa]s?)\b",
+    r"\b(?:ist[oa]|iss[oa]|quest[oi]|(?:os|i) (?:valor(?:es|i)|dados|dati)|dit|deze|de (?:waarden|gegevens)) (?:é|são"
+    r"|è|sono|is|zijn) (?:(?:apenas|só|somente|solo|soltanto|puramente|slechts|alleen|maar) )?(?:uma? |uns |degli "
+    r"|een )?(?:exemplos?|fictíci[oa]s?|inventad[oa]s?|esemp\w+|fittizi\w*|inventat[oi]|ipotetic[oi]|voorbeeld\w*"
+    r"|fictief|verzonnen)\b",
     r"(?:以上|上述|上面|这|這)[^。！？\n]{0,6}(?:仅为|只是|仅是|为|是|均为|都是)[^。！？\n]{0,4}(?:示例|例子|样例|模板|虚构|占位)",
     r"(?:上記|これ|以上|この値)[^。！？\n]{0,6}(?:は|はあくまで|は単なる)[^。！？\n]{0,4}(?:例|サンプル|見本|仮の|架空|ダミー)"
     r"|(?:値|データ|数値|内容)は[^。！？\n]{0,8}(?:架空|仮の|ダミー|サンプル)",
@@ -362,10 +352,9 @@ INVENTS: Final = Phrases(
 
 _ANY: Final = r"[^.!?;\n]{0,60}?"
 _THIS: Final = (
-    r"(?:this|that|it|these|those|they"
-    r"|(?:the|my|this|that|these|those|some|(?:one|two|none|each|any|some) of)(?: \w+){0,2}"
-    r" (?:values?|answers?|json|output|results?|records?|response|object|data|details|figures|numbers|fields|above)"
-    r"|the above)"
+    r"(?:this|that|it|these|those|they|(?:the|my|this|that|these|those|some|(?:one|two|none|each|any"
+    r"|some) of)(?: \w+){0,2} (?:values?|answers?|json|output|results?|records?|response|object|data|details|figures"
+    r"|numbers|fields|above)|the above)"
 )
 """The answer or one of its fields, as the subject or the object of a clause."""
 _SOURCES: Final = (
@@ -374,11 +363,10 @@ _SOURCES: Final = (
 )
 _FALSE: Final = (
     r"(?:wrong|incorrect|inaccurate|off\b|mistaken|erroneous|mis(?:spel\w+|read|taken|labell?ed)|incomplete"
-    r"|out(?:dated| of date)"
-    r"|(?:an? )?(?:errors?|mistakes?|typos?)|missing|truncated|different|differ|swapped|too (?:high|low)|higher|lower"
-    r"|changed?\b|falsch|fehlerhaft|(?:un)vollständig|erronée?s?|faux|fausses?|incorrecte?s?|inexacte?s?"
-    r"|incorrect[oa]s?"
-    r"|errad[oa]s?|errat[oaie]|equivocad[oa]s?|mal\b|sbagliat[oaie]|onjuist|fout|verkeerd)"
+    r"|out(?:dated| of date)|(?:an? )?(?:errors?|mistakes?|typos?)|missing|truncated|different|differ|swapped"
+    r"|too (?:high|low)|higher|lower|changed?\b|falsch|fehlerhaft|(?:un)vollständig|erronée?s?|faux|fausses?"
+    r"|incorrecte?s?|inexacte?s?|incorrect[oa]s?|errad[oa]s?|errat[oaie]|equivocad[oa]s?|mal\b|sbagliat[oaie]|onjuist"
+    r"|fout|verkeerd)"
 )
 _EXAMPLE: Final = (
     r"(?:(?:counter)?examples?|samples?|templates?|placeholders?|skeletons?|illustrations?|mock-?ups?|drafts?|sketch"
@@ -401,11 +389,10 @@ DISTRUSTS: Final = Phrases(
     rf"\b(?:i|we)\b(?:(?!if you)[^.!?,;\n]){{0,30}}(?:\b(?:not|cannot|no|never|less|hardly|barely|only)|n['’]t)\b"
     rf"[^.!?,;\n]{{0,30}}\b{_CERTAIN}\b(?! (?:if|whether|what|how)(?: \w+)? (?:you|this|that)\b)",
     r"\bbin\b[^.!?,;\n]{0,40}\bnicht (?:\w+ )?(?:sicher|überzeugt)\b|\bsuis pas\b[^.!?,;\n]{0,20}\b(?:sûre?|certaine?"
-    r"|convaincue?)\b"
-    r"|\bno estoy\b[^.!?,;\n]{0,20}\b(?:segur|convencid)[oa]\b|\bnão (?:tenho|estou)\b[^.!?,;\n]{0,20}\b(?:certez"
-    r"|cert|segur)[oa]\b"
-    r"|\bnon sono\b[^.!?,;\n]{0,20}\b(?:sicur|cert|convint)[oa]\b|\bik\b[^.!?,;\n]{0,20}\bniet (?:\w+ )?zeker\b"
-    r"|不确定|不太确定|仅供参考|確信が|自信がありま|\b(?:ohne gewähr|grain of salt|quote me on)\b",
+    r"|convaincue?)\b|\bno estoy\b[^.!?,;\n]{0,20}\b(?:segur|convencid)[oa]\b|\bnão (?:tenho"
+    r"|estou)\b[^.!?,;\n]{0,20}\b(?:certez|cert|segur)[oa]\b|\bnon sono\b[^.!?,;\n]{0,20}\b(?:sicur|cert"
+    r"|convint)[oa]\b|\bik\b[^.!?,;\n]{0,20}\bniet (?:\w+ )?zeker\b|不确定|不太确定|仅供参考|確信が|自信がありま"
+    r"|\b(?:ohne gewähr|grain of salt|quote me on)\b",
     rf"{_START}(?:(?:still|also) )?(?:not|can(?:no|['’])t|could(?:n['’]t| not)|have(?:n['’]t| not)|no) (?:\w+"
     rf" )?{_CERTAIN}\b(?! (?:if|whether|what|how)(?: \w+)? (?:you|this|that)\b)",
     r"\bless so\b|\b(?:less|not) (?:so )?(?:sure|certain|confident) (?:about|of|that)\b|\bi (?:strongly )?doubt\b"
@@ -413,27 +400,23 @@ DISTRUSTS: Final = Phrases(
     r" (?:know|tell)))\b",
     r"\bit(?:['’]s| is) (?:\w+ )?(?:(?:hard|difficult|impossible) to (?:tell|say|know|read)|unclear|not clear|doubtful"
     r"|(?:possible|likely|conceivable) that)\b|\b(?:chance|possibility|risk) that\b",
-    r"\b(?:nicht (?:\w+ )?(?:garantieren|ausschließen)|kann\w* nicht (?:\w+ )?sagen|(?:peux|puis) pas (?:\w+"
-    r" )?(?:garantir"
-    r"|confirmer)|no puedo (?:\w+ )?(?:garantizar|confirmar)|não posso (?:\w+ )?(?:garantir|confirmar)|non posso"
-    r" (?:\w+ )?"
-    r"(?:garantire|confermare)|kan (?:ik )?niet (?:\w+ )?(?:garanderen|bevestigen))\b",
+    r"\b(?:nicht (?:\w+ )?(?:garantieren|ausschließen)|kann\w* nicht (?:\w+ )?sagen|(?:peux"
+    r"|puis) pas (?:\w+ )?(?:garantir|confirmer)|no puedo (?:\w+ )?(?:garantizar|confirmar)"
+    r"|não posso (?:\w+ )?(?:garantir|confirmar)|non posso (?:\w+ )?(?:garantire|confermare)"
+    r"|kan (?:ik )?niet (?:\w+ )?(?:garanderen|bevestigen))\b",
     # it may be wrong, or differ
     rf"\b(?:{_THIS}|i) (?:\w+ )?(?:may|might|could|can|seems?|appears?|(?:is|are) (?:\w+ )?(?:probably|likely"
-    rf"|possibly))\b"
-    rf" (?!be (?:read|found|seen|taken|verified|checked)\b)[^.!?,;\n]{{0,40}}\b{_FALSE}",
+    rf"|possibly))\b (?!be (?:read|found|seen|taken|verified|checked)\b)[^.!?,;\n]{{0,40}}\b{_FALSE}",
     rf"\b{_THIS} (?:is|are|was|were) (?:(?!not)\w+ )?(?:wrong|incorrect|inaccurate|outdated|mistaken|erroneous)\b"
     rf"|\bthere(?:['’]s| is| are| may be| might be) (?:an?|some|one|several) (?:\w+ )?(?:errors?|mistakes?|typos?) in"
     rf" {_THIS}\b",
-    rf"\b(?:perhaps|maybe|possibly) {_THIS}\b|\balmost certainly {_FALSE}|\b(?:actual|real|true|correct) (?:\w+"
-    rf" )?(?:will|may|might"
-    r"|is (?:probably|likely))\b",
-    rf"\b(?:der|die|das|dies\w*|les?|la|ce\w*|el|los?|las|est\w+|os?|as?|il|i|gli|de|het|dit|deze)\s?[^.!?,;\n]{{1,40}}"
-    rf"\b{_PERHAPS} [^.!?,;\n]{{0,20}}{_FALSE}\b|\b(?:klopt|kloppen|stimmt|stimmen) (?:misschien|mogelijk|wellicht"
-    rf"|vielleicht"
-    rf"|vermutlich|wohl) ni(?:et|cht)\b|{_START}(?:misschien|vielleicht|peut-être|quizás?|puede que|tal vez|talvez"
-    rf"|forse)"
-    rf"\b[^.!?,;\n]{{0,40}}\b{_FALSE}\b|\bvermutlich nicht\b",
+    rf"\b(?:perhaps|maybe|possibly) {_THIS}\b|\balmost certainly {_FALSE}|\b(?:actual|real|true"
+    r"|correct) (?:\w+ )?(?:will|may|might|is (?:probably|likely))\b",
+    r"\b(?:der|die|das|dies\w*|les?|la|ce\w*|el|los?|las|est\w+|os?|as?|il|i|gli|de|het|dit"
+    rf"|deze)\s?[^.!?,;\n]{{1,40}}\b{_PERHAPS} [^.!?,;\n]{{0,20}}{_FALSE}\b|\b(?:klopt|kloppen|stimmt"
+    rf"|stimmen) (?:misschien|mogelijk|wellicht|vielleicht|vermutlich|wohl) ni(?:et|cht)\b|{_START}(?:misschien"
+    rf"|vielleicht|peut-être|quizás?|puede que|tal vez|talvez|forse)\b[^.!?,;\n]{{0,40}}\b{_FALSE}\b"
+    r"|\bvermutlich nicht\b",
     r"\b(?:could|might|may) (?:just as well|equally|as well) be\b|\bleaning towards?\b|\bis (?:also )?possible,?"
     r" (?:too|as well)\b"
     r"|\b(?:can['’]t|cannot|could(?:n['’]t| not)|can['’]?not) be (?:right|correct)\b",
@@ -441,78 +424,61 @@ DISTRUSTS: Final = Phrases(
     r"\bi(?:['’](?:m|ve|d)| am| have| had)?\b(?: (?:\w+ly|had|have|just|only|to|here|also|partly|it|them|must)){0,3}"
     r" (?:guess(?:ed|ing)?|invent(?:ed)?|fabricated?|extrapolat\w+|estimat\w+|approximat\w+|speculat\w+|hypothes\w+"
     r"|improvis\w+|remember|(?:have )?(?:mixed up|confused|misread))\b(?! (?:that|this|it) (?:is|was|should))",
-    r"\b(?:values?|fields|answer|details|figures|numbers|data) (?:\w+ )?(?:is|are|was|were) (?:(?!not)\w+"
-    r" )?(?:guess(?:ed|work)?"
-    r"|extrapolated|invented|made[- ]up|fabricated|speculative|simulated|provisional|preliminary|tentative"
-    r"|unverified)\b",
+    r"\b(?:values?|fields|answer|details|figures|numbers|data) (?:\w+ )?(?:is|are|was"
+    r"|were) (?:(?!not)\w+ )?(?:guess(?:ed|work)?|extrapolated|invented|made[- ]up|fabricated|speculative|simulated"
+    r"|provisional|preliminary|tentative|unverified)\b",
     r"\b(?:is|are|was|were) (?:(?!not)\w+ )?(?:an? )?(?:\w+ )?guess(?:es|ed|work)?\b|\b(?:best|wild|pure|rough"
     r"|educated) guess\b"
     r"|\bi (?:had to )?ma(?:de|ke) (?:an? |some )?(?!no )(?:\w+ )?(?:assumptions?|guess(?:es)?|estimates?)\b",
     r"\bshot in the dark\b|\bat random\b|\bfrom (?:my )?memory\b|\b(?:what|as) i(?:['’]d| would) expect\b|\bfor now\b"
     r"|\bi (?:may|might|could) have (?:mixed|confused|misread|misunderstood|missed|overlooked)\b|\bmy (?:own"
     r" )?(?:calculation|guess|estimate|assumption|interpretation|best \w+)\b",
-    r"\b(?:geraten|erraten|(?:frei )?erfunden|devin(?:er|é)|inventée?s?|inventad[oa]s?|adivin\w+|palpite"
-    r"|suposição"
+    r"\b(?:geraten|erraten|(?:frei )?erfunden|devin(?:er|é)|inventée?s?|inventad[oa]s?|adivin\w+|palpite|suposição"
     r"|supposition|indovin\w+|inventat[oaie]|gegokt|gok|raden|verzonnen)\b",
     # to be checked, or to be confirmed
     rf"(?:{_START}(?:(?:also|but|so) )?|\b(?:please|kindly|should|must|needs? to|i['’]d|recommend|suggest|wise|better"
-    rf"|best|advisable|want|so) "
-    rf"[^.!?,;\n]{{0,30}}?)"
-    rf"\b(?:verify|verified|double-?check(?:ed|ing)?|confirm(?:ed|ing)?|check(?:ing)?) (?:{_THIS}|the value|before"
-    rf"|first|against)\b"
-    rf"|\b(?:someone|somebody|a (?:human|person|colleague))\b[^.!?\n]{{0,30}}\b(?:review|check|verif|look|confirm)\w*",
+    r"|best|advisable|want|so) [^.!?,;\n]{0,30}?)\b(?:verify|verified|double-?check(?:ed|ing)?|confirm(?:ed|ing)?"
+    rf"|check(?:ing)?) (?:{_THIS}|the value|before|first|against)\b|\b(?:someone|somebody|a (?:human|person"
+    r"|colleague))\b[^.!?\n]{0,30}\b(?:review|check|verif|look|confirm)\w*",
     r"\bnot (?:yet )?(?:\w+ )?(?:confirmed|final|verified) ?(?:yet)?\b|n['’]t (?:yet )?(?:confirmed|final|verified)\b"
-    r"|\bsubject to (?:change|confirm|approv|review|verif)\w*|\b(?:until|pending|once|still|await\w*|wait\w*"
-    r" for)\b[^.!?\n]{0,40}"
-    r"\b(?:approv|confirm|verif|repl(?:y|ies)|clears|signs?)\w*",
-    r"\b(?:noch|muss|müssen|nog|moet\w*|reste\w*|doit|doivent|pendiente|falta|debe|precisa\w*|pendente|ainda|ancora"
-    r")"
-    r" [^.!?,;\n]{0,25}\b(?:bestätig|bevestig|confirm|conferm|verif|vérif|überprüf|geprüft)\w*"
-    r"|\b(?:bitte|merci de|veuillez|conviene|por favor,?|si prega di|controleer|gelieve)\b[^.!?;\n]{0,30}"
-    r"\b(?:prüf\w*|vérifi\w+|verifi\w+|confirm\w+|conferm\w+|controleren|na(?=\W|$)|nog even)"
-    r"|\b(?:à|a|por|da|te) (?:confirmer|vérifier|confirmar|verificar|confermare|verificare|controleren|bevestigen)\b"
-    r"|\b(?:provisoires?|provvisori[oa]|provisóri[oa]|provisional)\b|\bvorläufig|\bvoorlopig",
+    r"|\bsubject to (?:change|confirm|approv|review|verif)\w*|\b(?:until|pending|once|still|await\w*"
+    r"|wait\w* for)\b[^.!?\n]{0,40}\b(?:approv|confirm|verif|repl(?:y|ies)|clears|signs?)\w*",
+    r"\b(?:noch|muss|müssen|nog|moet\w*|reste\w*|doit|doivent|pendiente|falta|debe|precisa\w*|pendente|ainda"
+    r"|ancora) [^.!?,;\n]{0,25}\b(?:bestätig|bevestig|confirm|conferm|verif|vérif|überprüf|geprüft)\w*|\b(?:bitte"
+    r"|merci de|veuillez|conviene|por favor,?|si prega di|controleer|gelieve)\b[^.!?;\n]{0,30}\b(?:prüf\w*|vérifi\w+"
+    r"|verifi\w+|confirm\w+|conferm\w+|controleren|na(?=\W|$)|nog even)|\b(?:à|a|por|da|te) (?:confirmer|vérifier"
+    r"|confirmar|verificar|confermare|verificare|controleren|bevestigen)\b|\b(?:provisoires?|provvisori[oa]"
+    r"|provisóri[oa]|provisional)\b|\bvorläufig|\bvoorlopig",
     # an example, a draft, a condition
     rf"\b{_THIS}(?:['’]s| is| are| was| were)(?: (?!not|no)\w+)?(?: an?)?(?: (?!not)\w+)? {_EXAMPLE}\b",
-    rf"\b(?:as|nur|bloß|lediglich|qu['’]|que|solo|sólo|apenas|só|soltanto|slechts|maar|alleen|just|only"
-    rf"|merely)\s?(?:an? |eine? |une? "
-    rf"|uma? |un['’]|een )?(?:\w+ )?{_EXAMPLE}\b|\b(?:illustrative|hypothetical|simulated|fictional|fictitious)"
-    rf" (?:\w+|\W*$)"
-    rf"|\breplace (?:the|these|all|those) (?:\w+ )?values?\b|\bused (?:sample|demo|dummy|mock|test) (?:data|values?)\b"
-    r"|\bfor (?:demonstration|illustration|this demo)\b",
+    r"\b(?:as|nur|bloß|lediglich|qu['’]|que|solo|sólo|apenas|só|soltanto|slechts|maar|alleen|just|only"
+    rf"|merely)\s?(?:an? |eine? |une? |uma? |un['’]|een )?(?:\w+ )?{_EXAMPLE}\b|\b(?:illustrative|hypothetical"
+    r"|simulated|fictional|fictitious) (?:\w+|\W*$)|\breplace (?:the|these|all|those) (?:\w+ )?values?\b"
+    r"|\bused (?:sample|demo|dummy|mock|test) (?:data|values?)\b|\bfor (?:demonstration|illustration|this demo)\b",
     rf"\b{_THIS} would (?:be|look|have|apply|become)\b(?! (?:all|every|great|nice|my|it\b|a pleasure)"
-    rf"|[^.!?\n]*[:：]\s*\Z)"
-    rf"|\bwould (?:look like|be as)\b(?![^.!?\n]*[:：]\s*\Z)|{_START}(?:assuming|supposing|provided that)\b|\b{_THIS}"
-    rf" assumes?\b",
+    rf"|[^.!?\n]*[:：]\s*\Z)|\bwould (?:look like|be as)\b(?![^.!?\n]*[:：]\s*\Z)|{_START}(?:assuming|supposing"
+    rf"|provided that)\b|\b{_THIS} assumes?\b",
     r"\b(?:falls|wenn|si|se|als)\b[^.!?\n]{0,50}\b(?:wäre|sähe|serait|sería|seria|sarebbe|zou)\b",
     # another source, another item, another time
-    rf"\b{_THIS}(?:['’]s|['’]re)?\b[^.!?,;\n]{{0,40}}?\b(?:from|for|about|of|to|describes?|concerns?|reflects?|in)"
-    r" (?:another|(?:an?|the) (?:different|other|earlier|older|previous|wrong|old|sample|documentation|example"
-    r"|single)|last (?:year|month|week)"
-    r"|her (?:brother|sister)|someone else)\b",
-    r"\bnot (?:the one|what) you (?:asked|wanted|sent|gave|mean)|\b(?:this|it|answer|value|values) (?:is "
-    r"|are |was )?no longer (?:hold|appl|valid"
-    r"|current|correct|true|accurate)\w*"
-    r"|\bhas (?:since|meanwhile)\b|\bsupersede\w*|\bthose (?:are|were) (?:\w+ ){0,3}of (?:the|an?) (?:previous|other"
-    r"|different)\b"
-    r"|\bfrom the (?:previous|last|other|next) (?:page|document|message|e-?mail|file|invoice|conversation|chat)\b",
-    r"\b(?:stamm\w+|ist|sind|komm?t|komm?en|provien\w+|vien\w+|sont|est|es|son|é|são|vêm|vem|provengono|vengono|è"
-    r"|sono|is|zijn)"
-    r" (?:aus|von|d['’]|de|da|di|van) ?(?:eine[rmn]? |une? |een |un['’] ?)?(?:andere[rnm]?|autres?|otr[oa]s?"
-    r"|outr[oa]s?|altr[oaie])\b"
-    r"|\b(?:d['’]une? autre|da un['’ ]?altr[oa])\b",
+    rf"\b{_THIS}(?:['’]s|['’]re)?\b[^.!?,;\n]{{0,40}}?\b(?:from|for|about|of|to|describes?|concerns?|reflects?"
+    r"|in) (?:another|(?:an?|the) (?:different|other|earlier|older|previous|wrong|old|sample|documentation|example"
+    r"|single)|last (?:year|month|week)|her (?:brother|sister)|someone else)\b",
+    r"\bnot (?:the one|what) you (?:asked|wanted|sent|gave|mean)|\b(?:this|it|answer|value|values) (?:is |are "
+    r"|was )?no longer (?:hold|appl|valid|current|correct|true|accurate)\w*|\bhas (?:since|meanwhile)\b|\bsupersede\w*"
+    r"|\bthose (?:are|were) (?:\w+ ){0,3}of (?:the|an?) (?:previous|other|different)\b|\bfrom the (?:previous|last"
+    r"|other|next) (?:page|document|message|e-?mail|file|invoice|conversation|chat)\b",
+    r"\b(?:stamm\w+|ist|sind|komm?t|komm?en|provien\w+|vien\w+|sont|est|es|son|é|são|vêm|vem|provengono|vengono|è|sono"
+    r"|is|zijn) (?:aus|von|d['’]|de|da|di|van) ?(?:eine[rmn]? |une? |een |un['’] ?)?(?:andere[rnm]?|autres?|otr[oa]s?"
+    r"|outr[oa]s?|altr[oaie])\b|\b(?:d['’]une? autre|da un['’ ]?altr[oa])\b",
     # only a part of the source, or nothing of it
     r"\bi\b[^.!?,;\n]{0,25}\b(?:only|just)\b[^.!?,;\n]{0,25}\b(?:half|parts?|first|beginning|fragment|excerpt"
-    r"|one page)\b"
-    r"|\bfrom the first (?:page|half|part|lines?)\b",
-    rf"\b(?:i|we)\b[^.!?,;\n]{{0,20}}(?:\b(?:cannot|can not|could not|unable to|not able to|failed to)|n['’]t)\b"
-    rf" (?:\w+ )?(?:open|access|load|view"
-    rf"|read|see|process)\b[^.!?,;\n]{{0,20}}\b{_SOURCES}\b|\bwithout (?:\w+ )?(?:access to|seeing|reading)\b"
-    rf"|\b(?:{_SOURCES}|rest)\b (?:\w+ ){{0,3}}?(?:(?:did|was|were|could)(?:n['’]t| not)|failed to) (?:\w+ )?(?:load"
-    rf"|open|attached|readable|available|included)"
+    r"|one page)\b|\bfrom the first (?:page|half|part|lines?)\b",
+    r"\b(?:i|we)\b[^.!?,;\n]{0,20}(?:\b(?:cannot|can not|could not|unable to|not able to|failed to)"
+    rf"|n['’]t)\b (?:\w+ )?(?:open|access|load|view|read|see|process)\b[^.!?,;\n]{{0,20}}\b{_SOURCES}\b"
+    rf"|\bwithout (?:\w+ )?(?:access to|seeing|reading)\b|\b(?:{_SOURCES}|rest)\b (?:\w+ ){{0,3}}?(?:(?:did|was|were"
+    r"|could)(?:n['’]t| not)|failed to) (?:\w+ )?(?:load|open|attached|readable|available|included)"
     rf"|\b{_SOURCES}\b[^.!?,;\n]{{0,20}}\b(?:was|were|is|are) (?:\w+ )?(?:missing|cut off|illegible|unreadable"
-    rf"|blurr\w+|ambiguous|unclear|of (?:poor"
-    r"|low|bad)|incomplete|truncated)\b|\bblurr(?:y|ed)\b",
+    r"|blurr\w+|ambiguous|unclear|of (?:poor|low|bad)|incomplete|truncated)\b|\bblurr(?:y|ed)\b",
     rf"\b(?:{_SOURCES}|values?) (?:(?:does|do|did|is|was|were)(?:n['’]t| not)|never) [^.!?\n]{{0,30}}[,;:] (?:so"
     rf" )?(?:i\b|values?\b|\d)"
     rf"|\b(?:though|although|but|which) (?:the )?{_SOURCES} (?:never|does(?:n['’]t| not)) (?:says?|states?|mentions?)\b"
@@ -521,17 +487,15 @@ DISTRUSTS: Final = Phrases(
     r"|\b(?:ho potuto|potevo) \w+ solo\b|\b(?:nicht|niet) lesen\b",
     # not to be used
     r"\b(?:do(?: not|n['’]t)|should(?: not|n['’]t)|would(?: not|n['’]t)|not to|never) (?:be )?(?:used?|trust(?:ed)?"
-    r"|rel(?:y|ied)(?: on)?|store|save|quote)\b"
-    r"|\b(?:is|was) (?:that|this|it) the value\b[^.!?\n]{0,30}\?",
+    r"|rel(?:y|ied)(?: on)?|store|save|quote)\b|\b(?:is|was) (?:that|this|it) the value\b[^.!?\n]{0,30}\?",
 )
 """Says that the answer is not to be trusted. The names of fields are written as `the value`; one sentence at a time."""
 
 TRUSTS: Final = Phrases(
     r"\b(?:so|therefore|hence|thus|is|are|remains?) (?:\w+ ){0,4}(?:null|empty|blank)\b|\bleft (?:\w+ )?out\b"
     r"|\bif anything\b|\blet me know\b|\b(?:no|not) need\b|\bno (?:value|detail|guess|assumption)s?\b"
-    r"|\bwithout (?:any )?(?:guess|doubt|assum|estimat)\w*|\b(?:assum|guess|invent)\w+ nothing\b"
-    r"|\b(?:aucune?|ning[uú]n[oa]?|nenhuma?|nessuna?|geen|keine?) (?:\w+ )?(?:val\w+|werte?|waarden?|dat[io]s?"
-    r"|dados?)\b",
+    r"|\bwithout (?:any )?(?:guess|doubt|assum|estimat)\w*|\b(?:assum|guess|invent)\w+ nothing\b|\b(?:aucune?"
+    r"|ning[uú]n[oa]?|nenhuma?|nessuna?|geen|keine?) (?:\w+ )?(?:val\w+|werte?|waarden?|dat[io]s?|dados?)\b",
     _START + r"(?:if you|nothing|nichts|rien|nada|niente|niets|none of (?:it|this)|should you|would you|feel free)\b",
     _START
     + r"(?:she|he(?! \w+[ai]do\b)|her|his|the (?:customer|user|author|sender|client|reviewer|writer|caller|speaker"
@@ -541,15 +505,13 @@ TRUSTS: Final = Phrases(
 """Says that nothing is in doubt, or speaks of someone else: the sentence does not concern the answer."""
 
 DISOWNS: Final = Phrases(
-    r"\b(?:not|n't|instead of|rather than|never|was|were|had been|had it|has it|used to|originally"
-    r"|original|old|older|oldest|previous|previously|prior"
-    r"|before|former|formerly|earlier|initial|initially|first draft|draft|input|source|request|wrong"
-    r"|incorrect|bad|worse|invalid|mistaken?n?|mistakes?|errors?|erroneous"
-    r"|faulty|broken|examples?|samples?|comparison|compared?|versus|vs|contrast|usage|expected|templates?"
-    r"|format|schema|removed|rejected|deprecated|obsolete|outdated"
-    r"|alternative(?:ly)?|hypothetical(?:ly)?|user (?:said|wrote|sent|gave)|would (?:be|have|look)"
-    r"|could (?:be|have|look)|might (?:be|have)|if |unlike|except|avoid|don't|counter-?example|reference"
-    r"|for reference|similar|another|other)\b",
+    r"\b(?:not|n't|instead of|rather than|never|was|were|had been|had it|has it|used to|originally|original|old|older"
+    r"|oldest|previous|previously|prior|before|former|formerly|earlier|initial|initially|first draft|draft|input"
+    r"|source|request|wrong|incorrect|bad|worse|invalid|mistaken?n?|mistakes?|errors?|erroneous|faulty|broken"
+    r"|examples?|samples?|comparison|compared?|versus|vs|contrast|usage|expected|templates?|format|schema|removed"
+    r"|rejected|deprecated|obsolete|outdated|alternative(?:ly)?|hypothetical(?:ly)?|user (?:said|wrote|sent|gave)"
+    r"|would (?:be|have|look)|could (?:be|have|look)|might (?:be|have)|if |unlike|except|avoid|don't|counter-?example"
+    r"|reference|for reference|similar|another|other)\b",
     r"\b(?:since|because|as|although|though|while|whereas|even though)\b[^.!?\n]{0,60}\b(?:says?|said|reads?|shows?"
     r"|has|had|have|contains?|states?|claims?|lists?|gives?)\s*[:：]?\Z",
     r"[❌✗✘✖👎🚫⛔]|\A(?:got|received|v1|version 1)\s*[:：]\Z|\b(?:replaces|supersedes|ersetzt|remplace)\s*\Z",
@@ -561,9 +523,8 @@ DISOWNS: Final = Phrases(
     r"\b(?:pas|au lieu de|plutôt que|était|étaient|serait|ancien(?:ne)?s?|précédente?s?|avant"
     r"|originale?s?|initiale?s?|faux|fausses?|incorrecte?s?|mauvaise?s?|exemples?"
     r"|comparaison|entrée|attendue?s?|brouillon|erreur|invalide|contrairement|autre)\b",
-    r"\b(?:en lugar de|en vez de|era|eran|sería|originale?s?|antigu[oa]s?|anterior(?:es)?|antes"
-    r"|incorrect[oa]s?|mal[oa]s?|ejemplos?|comparación|entrada|borrador|esperad[oa]s?"
-    r"|error|inválid[oa]s?|otr[oa])\b|\A,\s*no\Z",
+    r"\b(?:en lugar de|en vez de|era|eran|sería|originale?s?|antigu[oa]s?|anterior(?:es)?|antes|incorrect[oa]s?"
+    r"|mal[oa]s?|ejemplos?|comparación|entrada|borrador|esperad[oa]s?|error|inválid[oa]s?|otr[oa])\b|\A,\s*no\Z",
     r"不是|而不是|而非|原来|原本|原始|原先|之前|以前|先前|旧|错误|有误|示例|例如|比如|例子|对比|相比|比较|输入|草稿|另一",
     r"ではなく|でなく|元の|以前|前の|旧|間違|誤|例えば|例[:：]|比較|入力|下書き|参考|別の",
 )
@@ -587,22 +548,18 @@ OWNS: Final = Phrases(
 
 ANNOUNCES: Final = Phrases(
     r"\b(?:answer|result|output|json|response|reply|version|attempt|try|take|here|then(?! there\b)|now|again|rather"
-    r"|better|therefore|thus|hence|so|once more|carefully|precise(?:ly)?|proper(?:ly)?"
-    r"|use (?:this|that)|one to use|v[2-9]|added|adding|apply\w*|validated"
-    r"|re-?(?:written|worked|done|checked|stated|phrased|computed|calculated|ordered|generated|vised|validated"
-    r"|format\w*)"
-    r"|cleaned|completed?|normali[sz]ed|formatted|polished|adjusted|improved|edited|modified|filled in)\b"
-    r"|\A(?:a|no)\s*:\Z",
+    r"|better|therefore|thus|hence|so|once more|carefully|precise(?:ly)?|proper(?:ly)?|use (?:this|that)|one to use"
+    r"|v[2-9]|added|adding|apply\w*|validated|re-?(?:written|worked|done|checked|stated|phrased|computed|calculated"
+    r"|ordered|generated|vised|validated|format\w*)|cleaned|completed?|normali[sz]ed|formatted|polished|adjusted"
+    r"|improved|edited|modified|filled in)\b|\A(?:a|no)\s*:\Z",
     r"\b(?:antwort|ergebnis|ausgabe|hier|dann|réponse|résultat|sortie|voici|puis|donc|respuesta|resultado|salida|aquí"
-    r"|luego"
-    r"|risposta|risultato|ecco|resposta|antwoord|resultaat|odpowiedź|wynik|ответ|результат|вот"
-    r"|mejor|corrett\w|corrigid\w|gecorrigeerd\w*|poprawion\w+|исправлен\w*|definitiv\w*|nochmals?|neue?)\b"
-    r"|答案|结果|結果|输出|出力|回答|因此|以下|답",
+    r"|luego|risposta|risultato|ecco|resposta|antwoord|resultaat|odpowiedź|wynik|ответ|результат|вот|mejor|corrett\w"
+    r"|corrigid\w|gecorrigeerd\w*|poprawion\w+|исправлен\w*|definitiv\w*|nochmals?|neue?)\b|答案|结果|結果|输出|出力|回答|因此|以下|답",
 )
 """Directly before the last of several answers: it is the answer."""
 DRAFTS: Final = Phrases(
     r"\b(?:attempt|try|guess|thoughts?|think|tentative|sketch|candidate|version 1|v1|step 1|rough|raw|preliminary"
-    r"|provisional|unvalidated|unchecked|working|scratch|notes?|vorläufig\w*|provisoire|preliminar)\b",
+    r"|provisional|unvalidated|unchecked|working|scratch|notes?|vorläufig\w*|provisoire|preliminar)\b"
 )
 """Directly before the first of several answers: another one follows."""
 
@@ -619,10 +576,9 @@ COMPARED: Final = Phrases(
     rf"|input|source)(?: {_ANSWER})?(?:(?: (?!{_ANSWER}\b)\w+){{0,5}}"
     r" (?:was|were|had been|looked like|would (?:be|have been|look like)))?\s*[:：]?\Z",
     r"\A(?:for|as a|in|by) (?:comparison|contrast|reference)(?:,[^.!?\n]{1,60}\b(?:was|were|had been))?\s*[:：]\Z",
-    r"\A(?:à titre de|pour|par|para|en|zum|a título de) (?:compara\w+|vergleich)(?:,(?: \w+){1,3}"
-    r" (?:précédente?|vorherige|bisherige|frühere|alte|anterior|previ[oa])"
-    r"(?: (?!antwort|fassung|version|ausgabe)\w+)?"
-    r" (?:était|war|lautete|era|fue))?\s*[:：]\Z",
+    r"\A(?:à titre de|pour|par|para|en|zum|a título de) (?:compara\w+|vergleich)(?:,(?: \w+){1,3} (?:précédente?"
+    r"|vorherige|bisherige|frühere|alte|anterior|previ[oa])(?: (?!antwort|fassung|version|ausgabe)\w+)? (?:était|war"
+    r"|lautete|era|fue))?\s*[:：]\Z",
     r"\A(?:zum vergleich[,:]? )?(?:(?:der|die|das|eine?) )?(?:vorherige|vorige|bisherige|ursprüngliche|alte|frühere"
     rf"|falsche|veraltete|ungültige)[rsn]?(?: {_ANSWER_DE})?(?: (?:war|lautete|wäre))?\s*[:：]\Z"
     r"|\Azum vergleich(?:,? (?:das|der|die) \w+)?\s*[:：]\Z",
@@ -648,13 +604,11 @@ REPLACES: Final = Phrases(
 """The complete label of a value that replaces another one."""
 
 AHEAD: Final = Phrases(
-    r"\b(?:following|follows|below|next|here|one|ones|folgend\w*|unten|hier|suivante?s?|ci-dessous|voici"
-    r"|celle-ci|celui-ci"
-    r"|siguientes?|abajo|aquí|ést[ea]|seguente|segue|seguinte|abaixo|volgende|examples?|samples?|bad|reference"
-    r"|compar\w+"
-    r"|(?<!my )(?:previous|old|older|prior|original|former|earlier|initial|first|last)"
-    r"(?! (?:answer|response|reply|output|json|attempt|draft|version above|message|extraction)\b))\b"
-    r"|以下|下面|如下|下列|次の|下の|下記",
+    r"\b(?:following|follows|below|next|here|one|ones|folgend\w*|unten|hier|suivante?s?|ci-dessous|voici|celle-ci"
+    r"|celui-ci|siguientes?|abajo|aquí|ést[ea]|seguente|segue|seguinte|abaixo|volgende|examples?|samples?|bad"
+    r"|reference|compar\w+|(?<!my )(?:previous|old|older|prior|original|former|earlier|initial|first"
+    r"|last)(?! (?:answer|response|reply|output|json|attempt|draft|version above|message|extraction)\b))\b|以下|下面"
+    r"|如下|下列|次の|下の|下記"
 )
 """May refer to the next value instead of the previous one."""
 
@@ -664,31 +618,27 @@ NEVER: Final = Phrases(
     r"|z\.\s?b\.|per esempio|por exemplo|例如|比如|例えば)\s*[:：,，]?\Z",
     r"\A(?:not|nicht|pas|no)\Z",
     r"\Ahypothetical(?:ly)?\b|\A(?:if|had|were) (?:i|we|there)\b[^.!?\n]{0,80}\b(?:would|could|might)\b"
-    r"|\bif\b[^.!?\n]{0,60}\b(?:was|were|had)\b[^.!?\n]{0,60}\b(?:would|could|might)\b(?![^\n]*\.\Z)"
-    r"|\b(?:would|could|might|should) have (?:said|written|been|returned|answered|put|given|looked)\b"
-    r"|\bwenn\b[^.!?\n]{0,60}\b(?:wäre|hätte|würde)\b[^.!?\n]{0,60}\b(?:wäre|würde|sähe)\b"
-    r"|\bsi\b[^.!?\n]{0,60}\b(?:était|avait)\b[^.!?\n]{0,60}\b(?:serait|aurait)\b"
-    r"|\bsi\b[^.!?\n]{0,60}\b(?:fuera|fuese|hubiera)\b[^.!?\n]{0,60}\b(?:sería|habría)\b"
-    r"|\bif i had to guess\b"
-    r"|\b(?:mistake|wrong|error) to (?:return|write|answer|output|say|use|give|send|report)\b",
-    r"\b(?:won['’]t|will not|wouldn['’]t|would not|not going to|cannot|can['’]t|(?:should|must|may)(?: not|n['’]t))"
-    r" (?:answer|return|reply|respond"
-    r"|output|use|say|write|give)\b",
+    r"|\bif\b[^.!?\n]{0,60}\b(?:was|were|had)\b[^.!?\n]{0,60}\b(?:would|could|might)\b(?![^\n]*\.\Z)|\b(?:would|could"
+    r"|might|should) have (?:said|written|been|returned|answered|put|given|looked)\b|\bwenn\b[^.!?\n]{0,60}\b(?:wäre"
+    r"|hätte|würde)\b[^.!?\n]{0,60}\b(?:wäre|würde|sähe)\b|\bsi\b[^.!?\n]{0,60}\b(?:était"
+    r"|avait)\b[^.!?\n]{0,60}\b(?:serait|aurait)\b|\bsi\b[^.!?\n]{0,60}\b(?:fuera|fuese"
+    r"|hubiera)\b[^.!?\n]{0,60}\b(?:sería|habría)\b|\bif i had to guess\b|\b(?:mistake|wrong|error) to (?:return|write"
+    r"|answer|output|say|use|give|send|report)\b",
+    r"\b(?:won['’]t|will not|wouldn['’]t|would not|not going to|cannot|can['’]t|(?:should|must|may)(?: not"
+    r"|n['’]t)) (?:answer|return|reply|respond|output|use|say|write|give)\b",
     r"\A(?:the |a |your )?(?:\w+ )?(?:schema|format|structure|shape|template) (?:would|could|might) \w+",
     # only an assumption, a condition, or what a form looks like
-    r"\A(?:let(?:'s|’s| us) )?(?:suppos(?:e|ing)|assum(?:e|ing)|imagine|pretend|say)\b"
-    r"|\A(?:if|wenn|falls|si|unless|otherwise|angenommen|supposons|supongamos)\b[^,，]*[:：]\Z"
-    r"|\b(?:what|how) [^.!?\n]{1,60}\b(?:would|could|might|should) look(?: like)?\s*[:：]?\Z"
-    r"|\b(?:examples?|samples?|templates?|skeleton|placeholders?|dummy|illustration)(?: \w+)? (?:is|are|was|would be"
-    r"|looks like)\s*[:：]?\Z"
-    r"|\A(?:(?:it|this) (?:is|would be|could be) |maybe |perhaps |probably |possibly )?something (?:like|similar to)"
-    r"(?: th(?:is|at))?\s*[:：]?\Z|\A(?:maybe|perhaps|possibly)\s*[:：]?\Z",
+    r"\A(?:let(?:'s|’s| us) )?(?:suppos(?:e|ing)|assum(?:e|ing)|imagine|pretend|say)\b|\A(?:if|wenn|falls|si|unless"
+    r"|otherwise|angenommen|supposons|supongamos)\b[^,，]*[:：]\Z|\b(?:what|how) [^.!?\n]{1,60}\b(?:would|could|might"
+    r"|should) look(?: like)?\s*[:：]?\Z|\b(?:examples?|samples?|templates?|skeleton|placeholders?|dummy"
+    r"|illustration)(?: \w+)? (?:is|are|was|would be|looks like)\s*[:：]?\Z|\A(?:(?:it|this) (?:is|would be|could be) "
+    r"|maybe |perhaps |probably |possibly )?something (?:like|similar to)(?: th(?:is|at))?\s*[:：]?\Z|\A(?:maybe"
+    r"|perhaps|possibly)\s*[:：]?\Z",
     # the head of the label: an example, a guess, a possibility
     r"(?<!for the )(?<!for your )(?<!for this )(?<!of the )(?<!of your )(?<!from the )(?<!from your )(?<!in the )"
-    r"(?<!in your )"
-    r"\b(?:examples?|samples?|demonstration|illustration|sketch|mock-?up|beispiel|muster|exemple|ejemplo|esempio"
-    r"|exemplo|voorbeeld|przykład|пример)(?: (?:only|uniquement|seulement|nur|ficticio|fictif|inventado|de ficção))?"
-    r"\s*[:：]\Z|(?:示例|样例|例子|例ですが|例として|サンプルですが)\s*[:：]?\Z",
+    r"(?<!in your )\b(?:examples?|samples?|demonstration|illustration|sketch|mock-?up|beispiel|muster|exemple|ejemplo"
+    r"|esempio|exemplo|voorbeeld|przykład|пример)(?: (?:only|uniquement|seulement|nur|ficticio|fictif|inventado"
+    r"|de ficção))?\s*[:：]\Z|(?:示例|样例|例子|例ですが|例として|サンプルですが)\s*[:：]?\Z",
     r"(?<!not )(?<!no )(?<!n't )(?<!without )\b(?:guess(?:es|ing|work)?|speculat\w+|conjectures?|vermutung|vermutlich"
     r"|vermute|geraten|suppositions?|je suppose|suposición|supongo|supponi\w*|suposição|suponho|предполож\w*"
     r"|zgaduj\w*)\b|猜测|猜想|推测|推測",
@@ -697,22 +647,18 @@ NEVER: Final = Phrases(
     r"\A(?:only |just |merely |purely )(?:an? )?(?:sketch|example|demonstration|illustration|mock-?up|dummy|draft)\b",
     # what was asked for
     r"\bfill (?:in|out) (?:this|the) \w+|\bto be (?:corrected|fixed|revised|changed|completed|filled in)\b"
-    r"|\bnot to (?:return|do|answer|output|use|write|say|send)(?: this| that| it)?\s*[:：]?\Z"
-    r"|\b(?:exemple|ejemplo|esempio|exemplo|voorbeeld|beispiel)\b[^.!?\n]{0,60}\b(?:\w+rait|\w+ría|\w+rebbe|seria"
-    r"|würde|könnte"
-    r"|zou)\b",
+    r"|\bnot to (?:return|do|answer|output|use|write|say|send)(?: this| that| it)?\s*[:：]?\Z|\b(?:exemple|ejemplo"
+    r"|esempio|exemplo|voorbeeld|beispiel)\b[^.!?\n]{0,60}\b(?:\w+rait|\w+ría|\w+rebbe|seria|würde|könnte|zou)\b",
     r"\b(?:asked|told|instructed|supposed|wanted|expected) (?:\w+ )?to (?:return|write|output|answer|give|say|reply"
     r"|produce|send)\Z|\bso (?:that )?(?:i|we) can (?:\w+ )?(?:extract|fill|complete|replace|provide|produce)\b",
-    r"\b(?:this|that|it|the following|below|here|what follows) (?:is|are) (?:not|n't|never)\b"
-    r"(?! (?:medical|legal|financial|tax|professional) advice)"
-    r"|\bisn['’]t(?=\s*[:：]?\Z| (?:the|my|it|this|that|right|correct|valid)\b(?! case))"
-    r"|(?:\b(?:not|no)|n['’]t) (?:the|an|my|a) (?:\w+ )?(?:answer|result|output|invoice|final|valid|real|correct)\b"
-    r"|\b(?:not|n['’]t) (?:yet )?(?:final|finished|complete|ready)\b"
-    r"|\Abefore (?:the |any )?(?:correction|change|update|fix|edit)s?\s*[:：]?\Z"
-    r"|\b(?:fictional|fictitious|imaginary|made[- ]up|typical|similar) (?:\w+ ){0,5}\w+\s*[:：]\Z"
-    r"|\b(?:wrong|incorrect|invalid|bad|faulty|erroneous|rejected|counter-?example|(?:do not|don't|never) (?:use"
-    r"|return|write|output|answer|respond|reply|produce|send))\b"
-    r"|\b(?:instead of|rather than|avoid)\b(?![^\n]*\.\Z)",
+    r"\b(?:this|that|it|the following|below|here|what follows) (?:is|are) (?:not|n't|never)\b(?! (?:medical|legal"
+    r"|financial|tax|professional) advice)|\bisn['’]t(?=\s*[:：]?\Z| (?:the|my|it|this|that|right|correct"
+    r"|valid)\b(?! case))|(?:\b(?:not|no)|n['’]t) (?:the|an|my|a) (?:\w+ )?(?:answer|result|output|invoice|final|valid"
+    r"|real|correct)\b|\b(?:not|n['’]t) (?:yet )?(?:final|finished|complete|ready)\b|\Abefore (?:the "
+    r"|any )?(?:correction|change|update|fix|edit)s?\s*[:：]?\Z|\b(?:fictional|fictitious|imaginary|made[- ]up|typical"
+    r"|similar) (?:\w+ ){0,5}\w+\s*[:：]\Z|\b(?:wrong|incorrect|invalid|bad|faulty|erroneous|rejected|counter-?example"
+    r"|(?:do not|don't|never) (?:use|return|write|output|answer|respond|reply|produce|send))\b|\b(?:instead of"
+    r"|rather than|avoid)\b(?![^\n]*\.\Z)",
     r"\A(?:here(?:'s|’s| is| are) |this is |below is |consider |see )?(?:an? |the |some |one )?(?:possible |simple "
     r"|expected )?(?:examples?|samples?|templates?|illustration)(?: (?:json|output|response|reply|answer|object|format"
     r"|structure))*(?: (?:of|for|showing) (?:the |what |how |a |an )?(?:expected |required |desired |requested |json "
@@ -746,17 +692,15 @@ DISCREDITS: Final = Phrases(DISOWNS.source, NEVER.source, SAMPLE.source, INVENTS
 
 FAILS: Final = Phrases(
     r"^[\s{`*>]{0,8}[\"']?(?:[\w.]{0,60}error|fatal error|[\w.]{0,60}exception|traceback \(most recent call last\)"
-    r"|fehler|erreur|エラー|错误)"
-    r"[\"']?\s?[:：](?!\s*(?:null|none|no|\"\"|false|\[\]|n/a|0|keiner?|aucune?|无)[\s\"'.,}`]*$)",
+    r"|fehler|erreur|エラー|错误)[\"']?\s?[:：](?!\s*(?:null|none|no|\"\"|false|\[\]|n/a|0|keiner?|aucune?|无)[\s\"'.,}`]*$)",
     r"^[\s❌✗✘⚠*_>-]{0,10}(?:schema )?validation (?:failed|error)",
 )
 """After a value: an error is reported."""
 
 CHOICE_BETWEEN: Final = Phrases(
     r"\A[\s,;，、.…)(\]*_`~-]*(?:(?:\d|[a-z])[.):]|and/or|(?:either that )?or(?: else| maybe| perhaps| possibly"
-    r"| alternatively)?|alternatively|otherwise|else|sonst|sinon|si no"
-    r"|否则|oder(?: auch| vielleicht)?|ou(?: bien| peut-être| talvez)?|soit"
-    r"|o(?: bien| quizás?| tal vez| forse)?|ya sea|oppure|albo|lub|либо|или|veya|또는|아니면"
+    r"| alternatively)?|alternatively|otherwise|else|sonst|sinon|si no|否则|oder(?: auch| vielleicht)?|ou(?: bien"
+    r"| peut-être| talvez)?|soit|o(?: bien| quizás?| tal vez| forse)?|ya sea|oppure|albo|lub|либо|или|veya|또는|아니면"
     r"|要么|或者?|还是|または|あるいは|もしくは)[\s,:*_`~(\[-]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
     r"\A[\s*_#>-]*(?!(?:draft|attempt|try|step|version|iteration|round|pass|revision|take|answer|entwurf|versuch"
     r"|schritt)\b)[a-zà-ÿ]\w{1,30} (?:#|no\.? ?)?[2-9b-d]\s*[*_]*[:：][\s*_`~]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
@@ -770,8 +714,7 @@ CHOICE_BETWEEN: Final = Phrases(
 ELIDES: Final = Phrases(
     r"\bonly (?:the )?(?:first |last )?\d+ (?:out )?of (?:the )?\d+\b",
     r"\bonly (?:the )?(?:first|last|top|\d+) (?:\w+ ){1,3}(?:was|were|is|are|could be|has been|have been) (?:processed"
-    r"|read"
-    r"|extracted|parsed|analy[sz]ed|considered|available|visible|legible|loaded)\b",
+    r"|read|extracted|parsed|analy[sz]ed|considered|available|visible|legible|loaded)\b",
     r"\b(?:list|array|record|data|output|answer|result|response|json|they|it|\w+s) (?:may|might|could|is|are) (?:be )?"
     r"(?:incomplete|not exhaustive|non-exhaustive|not complete)\b",
     r"\b(?:j['’]ai omis|se han? omitido|he omitido|ho omesso|sono stat[ie] omess[ie]|foram omitid[oa]s"
@@ -834,19 +777,16 @@ ASSERTS: Final = Phrases(
     r"(?: have)?(?: be| been| read| say)?|better|rather|use|set|change|correct)\b",
     r"\b(?:(?:change|set|update|correct|switch) (?:it|that|this|the)\b[^.!?\n]{0,40}\b(?:to|as)|should read|must read"
     r"|is now|are now|(?:was|were|has been|have been|got|has(?: since)?|have(?: since)?) (?:moved|changed|updated"
-    r"|corrected|raised|lowered|replaced|rescheduled)(?: by| to| from)|(?:correct|right) (?:\w+ ){0,3}?(?:is|was"
-    r"|are|would be)"
-    r"|(?:correcte?|correct[oa]|right|actual|proper|richtige[rs]?|korrekte[rs]?)(?: \w+){0,3}(?=\s?[:：])"
-    r"|(?:fecha|date|hora|heure|valor|valeur|número|montant|importe) correct(?:[oa]|e)(?=\s?[:：])"
-    r"|(?:moved|changed|switched|postponed|verschoben|verlegt|geändert|déplacée?|reportée?|movid[oa]|cambiad[oa])"
-    r" (?:to|auf|nach|au?x?|à|a)|(?:nun|jetzt|désormais|ahora) (?:in|um|am|à|en|a)|deserves"
-    r"|second (?:look|thought|reading)"
-    r"|closer (?:look|inspection|reading)|change my mind)\b",
+    r"|corrected|raised|lowered|replaced|rescheduled)(?: by| to| from)|(?:correct|right) (?:\w+ ){0,3}?(?:is|was|are"
+    r"|would be)|(?:correcte?|correct[oa]|right|actual|proper|richtige[rs]?|korrekte[rs]?)(?: \w+){0,3}(?=\s?[:：])"
+    r"|(?:fecha|date|hora|heure|valor|valeur|número|montant|importe) correct(?:[oa]|e)(?=\s?[:：])|(?:moved|changed"
+    r"|switched|postponed|verschoben|verlegt|geändert|déplacée?|reportée?|movid[oa]|cambiad[oa]) (?:to|auf|nach|au?x?"
+    r"|à|a)|(?:nun|jetzt|désormais|ahora) (?:in|um|am|à|en|a)|deserves|second (?:look|thought|reading)|closer (?:look"
+    r"|inspection|reading)|change my mind)\b",
     r"\b(?:says?|states?|has|reads?|shows?|gives?)\b(?=[^.!?\n]{1,40},? (?:though|however)\b)",
     _START + r"(?:richtig|korrekt|besser|lieber|doch|eigentlich|vielmehr|stattdessen|es (?:sind|ist) doch)\b",
-    r"\b(?:(?:richtig|korrekt) (?:wäre|ist)|richtige[rs]? [\wäöü]+ (?:ist|lautet|wäre)"
-    r"|auf [^!?\n]{1,40} (?:ändern|setzen)"
-    r"|(?:muss|müsste|soll|sollte) [^!?\n]{1,30} (?:lauten|heißen|sein))\b",
+    r"\b(?:(?:richtig|korrekt) (?:wäre|ist)|richtige[rs]? [\wäöü]+ (?:ist|lautet|wäre)|auf [^!?\n]{1,40} (?:ändern"
+    r"|setzen)|(?:muss|müsste|soll|sollte) [^!?\n]{1,30} (?:lauten|heißen|sein))\b",
     _START + r"(?:plutôt|mieux|mejor|más bien|en realidad|finalement)\b",
     r"\b(?:correcte?s? (?:est|sont)|correct[oa]s? (?:es|son)|doi(?:t|vent) être|devrai(?:t|ent) être|deben? ser"
     r"|debería ser|tendría que ser)\b",
@@ -856,53 +796,46 @@ ASSERTS: Final = Phrases(
 """Asserts that something was wrong. It counts if it is followed by a value that the answer lacks."""
 
 DOUBTS: Final = Phrases(
-    r"(?<!not )(?<!n't )(?<!no )(?<!never )(?<!without )(?<!any )\b(?:assumed|estimated"
-    r"|an? (?:\w+ )?(?:estimate|estimation"
-    r"|approximation|assumption|guess)|guess(?:ed|ing|work)?|approximate|doubtful|dubious|questionable|debatable"
-    r"|tentative"
-    r"|provisional|uncertain|unsure|unclear|unconfirmed|unverified|unchecked|illegible|unreadable|blurr(?:y|ed)|smudged"
-    r"|ambiguous|fictional|fictitious|invented|made[- ]up|hallucinated|placeholder|transposed|incomplete|missing)\b",
+    r"(?<!not )(?<!n't )(?<!no )(?<!never )(?<!without )(?<!any )\b(?:assumed|estimated|an? (?:\w+ )?(?:estimate"
+    r"|estimation|approximation|assumption|guess)|guess(?:ed|ing|work)?|approximate|doubtful|dubious|questionable"
+    r"|debatable|tentative|provisional|uncertain|unsure|unclear|unconfirmed|unverified|unchecked|illegible|unreadable"
+    r"|blurr(?:y|ed)|smudged|ambiguous|fictional|fictitious|invented|made[- ]up|hallucinated|placeholder|transposed"
+    r"|incomplete|missing)\b",
     r"(?<!no )(?<!without )(?<!without a )(?<!beyond )(?<!any )(?<!in )(?<!of )(?<!i )\b(?:doubts?|discrepanc(?:y|ies)"
     r"|conflicting)\b|\b(?:two|different|several) (?:different |possible )?values\b",
     r"\bnot (?:\w+ )?(?:sure|clear|confirmed|verified|certain|legible|readable|confident|exhaustive)\b"
     r"|\b(?:n['’]t|\d%) (?:\w+ )?(?:sure|certain|clear|legible|confident|exhaustive)\b"
     r"|\b(?:hard|difficult|impossible) to (?:read|tell|decipher|make out|determine)\b|\bas (?:an? |the )default\b",
     r"\b(?:unable to|not able to|failed to|(?:could|can)(?: ?not|n['’]t)) (?:be )?(?:\w+ly )?(?:be )?(?:read"
-    r"|determined?"
-    r"|verif(?:y|ied)|confirm(?:ed)?|established?|deciphered?)\b",
+    r"|determined?|verif(?:y|ied)|confirm(?:ed)?|established?|deciphered?)\b",
     r"\b(?:may|might|could) (?:well |also |still )?be (?:\w+ )?(?:wrong|incorrect|inaccurate|off|incomplete|outdated"
     r"|mistaken|different|another)\b|[❌✗✘✖👎]",
     r"\b(?:probably|likely|possibly) (?:wrong|incorrect|off)\b|\b(?:some|any|much) uncertainty\b|\btorn between\b"
     r"|\bcoin[- ](?:flip|toss)\b|\bto be (?:confirmed|verified|checked|determined)\b|\bpending (?:confirm|verif"
-    r"|review)\w*"
-    r"|\b(?:do not|don['’]t|can['’]t|cannot) (?:trust|rely|make out)\b|\bcould(?: not|n['’]t) make out\b"
-    r"|\b(?:not|n['’]t) reliable\b|(?<!not )\b(?:is|are|was) disputed\b"
-    r"|\b(?:contains?|includes?|has) an? (?:error|mistake|typo)\b|\b(?:platzhalter|vorläufig|provisoire|provvisori[oa]"
-    r"|provisóri[oa]|voorlopig|marcador de posición|segnaposto)\b",
+    r"|review)\w*|\b(?:do not|don['’]t|can['’]t|cannot) (?:trust|rely|make out)\b|\bcould(?: not|n['’]t) make out\b"
+    r"|\b(?:not|n['’]t) reliable\b|(?<!not )\b(?:is|are|was) disputed\b|\b(?:contains?|includes?|has) an? (?:error"
+    r"|mistake|typo)\b|\b(?:platzhalter|vorläufig|provisoire|provvisori[oa]|provisóri[oa]|voorlopig"
+    r"|marcador de posición|segnaposto)\b",
     r"\blow confidence\b|\bneeds? (?:a |to be |further )?(?:review|check|verif|confirm)\w*|\b(?:please "
-    r"|double-)(?:double-)?"
-    r"(?:check|verify|confirm)\b|\b(?:approximated|garbled|cut off|mis-?spel(?:led|t)|only partially"
-    r"|partially (?:legible|read)"
-    r"|contradicts)\b|\b(?:seems?|looks?) (?:too |rather |a bit )?(?:high|low|wrong|off|odd|implausible"
-    r"|suspicious)\b|\b(?:could|might|may) be (?=[\"'`]?\d)|\bbelongs to (?:a different|another)\b",
+    r"|double-)(?:double-)?(?:check|verify|confirm)\b|\b(?:approximated|garbled|cut off|mis-?spel(?:led|t)"
+    r"|only partially|partially (?:legible|read)|contradicts)\b|\b(?:seems?|looks?) (?:too |rather |a bit )?(?:high"
+    r"|low|wrong|off|odd|implausible|suspicious)\b|\b(?:could|might|may) be (?=[\"'`]?\d)|\bbelongs to (?:a different"
+    r"|another)\b",
     r"\bbitte (?:noch )?(?:über)?prüfen\b|\b(?:falsch|fehlerhaft) (?:ist|sein|sind)\b|\bà (?:vérifier|confirmer)\b"
-    r"|\bdeviné\b"
-    r"|\b(?:por|a|da) (?:confirmar|verificar|confermare|verificare)\b|\badiviné\b|\bpodría (?:ser|estar)\b"
-    r"|\bpode (?:ser|estar) (?:errad|incorret)[oa]\b|\bpotrebbe essere\b|\btirato a indovinare\b"
-    r"|\bte (?:controleren|bevestigen)\b|\bkan (?:onjuist|fout) zijn\b|\bgeraden\b",
+    r"|\bdeviné\b|\b(?:por|a|da) (?:confirmar|verificar|confermare|verificare)\b|\badiviné\b|\bpodría (?:ser|estar)\b"
+    r"|\bpode (?:ser|estar) (?:errad|incorret)[oa]\b|\bpotrebbe essere\b|\btirato a indovinare\b|\bte (?:controleren"
+    r"|bevestigen)\b|\bkan (?:onjuist|fout) zijn\b|\bgeraden\b",
     r"\bnicht (?:\w+ )?(?:sicher|klar|eindeutig|lesbar|bestätigt)\b|\b(?:unsicher|unklar|unleserlich|geschätzt"
     r"|schätzung"
     r"|vermut(?:et|lich|ung)|annahme|geraten|erfunden|fiktiv|zweifelhaft)\b|\bich habe [^.!?\n]{1,40} angenommen\b",
     r"\bpas (?:\w+ )?(?:sûre?|certaine?|claire?|lisible)\b|\b(?:incertaine?|illisible|estimée?|estimation|supposée?"
     r"|approximati\w+|devinée?|inventée?|fictif|fictive|douteu\w+|j['’]ai (?:\w+ )?supposé)\b",
     r"\bno (?:estoy|está|es) (?:\w+ )?(?:segur[oa]|clar[oa]|legible)\b|(?<!por )\bsupuest[oa]\b|\b(?:inciert[oa]"
-    r"|ilegible"
-    r"|estimad[oa]|estimación|suposición|inventad[oa]|ficticio|dudos[oa]|he supuesto|supuse|asumí)\b",
+    r"|ilegible|estimad[oa]|estimación|suposición|inventad[oa]|ficticio|dudos[oa]|he supuesto|supuse|asumí)\b",
     r"\bnão (?:tenho|estou|está|é) (?:\w+ )?(?:certeza|cert[oa]|segur[oa]|clar[oa]|legível)\b|\b(?:incert[oa]|ilegível"
     r"|estimativa|suposição|presumid[oa]|fictíci[oa]|duvidos[oa])\b",
     r"\bnon (?:sono|è) (?:\w+ )?(?:sicur[oa]|cert[oa]|chiar[oa]|leggibile)\b|\b(?:illeggibile|stima|stimat[oa]"
-    r"|supposizione"
-    r"|ipotizzat[oa]|inventat[oa]|fittizi[oa]|dubbi[oa])\b",
+    r"|supposizione|ipotizzat[oa]|inventat[oa]|fittizi[oa]|dubbi[oa])\b",
     r"\bniet (?:\w+ )?(?:zeker|duidelijk|leesbaar)\b|\b(?:onzeker|onduidelijk|onleesbaar|schatting|geschat|aanname"
     r"|verzonnen|fictief|gok)\b",
     r"我假设|假定|不清楚|看不清|存疑|估计|推测|推定|読み取れ|はっきりしな",
@@ -912,7 +845,7 @@ DOUBTS: Final = Phrases(
 CLAIMS: Final = Phrases(
     _START
     + r"(?:(?:it|that|this|they|there)(?:'s|’s| is|'re| are| was| were)|c['’]est|ce sont|es (?:ist|sind)|es|son|è|sono"
-    r"|é|são|i'd (?:now )?say|i would (?:now )?say)\b",
+    r"|é|são|i'd (?:now )?say|i would (?:now )?say)\b"
 )
 """A pronoun and a copula at the beginning of a sentence, which assert the choice that follows."""
 
@@ -932,9 +865,8 @@ CONDITION: Final = Phrases(
 """Expresses a possibility, not a fact."""
 
 ALSO: Final = Phrases(
-    r"\balternatively\b|\bor (?:maybe|perhaps|possibly)\b"
-    r"|\b(?:could|might|may) (?:just as well|equally|as well|also|instead|well) be\b"
-    r"|\b(?:could|might|may) be [^.!?\n]{1,40}? instead\b(?! of)",
+    r"\balternatively\b|\bor (?:maybe|perhaps|possibly)\b|\b(?:could|might|may) (?:just as well|equally|as well|also"
+    r"|instead|well) be\b|\b(?:could|might|may) be [^.!?\n]{1,40}? instead\b(?! of)",
     r"\b(?:könnte|kann) (?:auch|ebenso) |\b(?:pourrait|peut) aussi être\b"
     r"|\bpodría ser también\b|\btambién podría ser\b",
 )
@@ -964,9 +896,8 @@ BOTH: Final = Phrases(
 """After several values: none of them is preferred."""
 
 NEXT_INPUT: Final = Phrases(
-    r"^[ \t#*]*(?:next )?(?:inputs?|text|question|sentence|e-?mail|message|review|passage|example"
-    r"|eingabe|entrée|entrada|输入|入力)"
-    r"(?: \d+)?[*_]*[ \t]*[:：]",
+    r"^[ \t#*]*(?:next )?(?:inputs?|text|question|sentence|e-?mail|message|review|passage|example|eingabe|entrée"
+    r"|entrada|输入|入力)(?: \d+)?[*_]*[ \t]*[:：]"
 )
 NEXT_OUTPUT: Final = Phrases(
     r"\A(?:outputs?|answer|response|result|json|ausgabe|sortie|salida|输出|出力)[*_]*\s*[:：]\Z"
@@ -974,12 +905,11 @@ NEXT_OUTPUT: Final = Phrases(
 """The lines before another answer, by a model that continues with the next input."""
 
 PREFERRED: Final = Phrases(
-    r"[\"'`*”’]{0,9}\s{1,9}(?:(?:would|might|may|could|is|was|seems?(?: to)?|looks?)"
-    r"(?: actually| probably| really)?(?: be| have been)?(?: the| an?)? (?:\w+ )?"
-    r"(?:better|best|right|correct|proper|more (?:\w+))|(?:would )?(?:fits?|suits?"
-    r"|match(?:es)?)(?: \w+)? better|makes more sense|wäre(?: die| der| das)? (?:\w+ )?(?:besser|richtig|passend)"
-    r"\w*|passt besser|serait (?:mieux|plus|la bonne|le bon|préférable)|convient mieux|sería (?:mejor|más|lo correcto)"
-    r"|encaja mejor)\b",
+    r"[\"'`*”’]{0,9}\s{1,9}(?:(?:would|might|may|could|is|was|seems?(?: to)?|looks?)(?: actually| probably"
+    r"| really)?(?: be| have been)?(?: the| an?)? (?:\w+ )?(?:better|best|right|correct|proper|more (?:\w+))"
+    r"|(?:would )?(?:fits?|suits?|match(?:es)?)(?: \w+)? better|makes more sense|wäre(?: die| der"
+    r"| das)? (?:\w+ )?(?:besser|richtig|passend)\w*|passt besser|serait (?:mieux|plus|la bonne|le bon|préférable)"
+    r"|convient mieux|sería (?:mejor|más|lo correcto)|encaja mejor)\b"
 )
 """Directly after a choice: it is better than the one given."""
 
@@ -998,12 +928,11 @@ CORRECTED: Final = Phrases(
     r"^(?:(?!\n)\W)*(?:not|nicht|pas|no):?\s[\"'\d]",  # // not 3
     r"[\"']\s(?:would|might) be (?:better|more|best|right)",  # // "b" would be better
     r"^(?:(?!\n)\W)*(?:(?:this|that) is )?(?:wrong|incorrect|falsch|faux|incorrect[oa])\s*(?:[,;:.!*–—-]|$)",
-    r"\b(?:actually|(?:should|must) (?:be|read|say|have been)|correct(?:ed|ion)?(?: (?:is|to|value))?|instead"
-    r"|probably|maybe|perhaps|likely|(?:could|might|may) (?:also )?be|à corriger|debería ser|deve (?:ser|essere)"
-    r"|moet zijn"
+    r"\b(?:actually|(?:should|must) (?:be|read|say|have been)|correct(?:ed|ion)?(?: (?:is|to|value))?|instead|probably"
+    r"|maybe|perhaps|likely|(?:could|might|may) (?:also )?be|à corriger|debería ser|deve (?:ser|essere)|moet zijn"
     r"|make (?:it|that)|(?:changed?|corrected) to|(?:wrong|incorrect|typo|oops),? (?:it is|it's)?|eigentlich"
-    r"|richtig (?:ist|wäre)|korrektur|korrigiert|en realidad|corrección|debe ser|perdón|en fait|devrait être"
-    r")\W{1,3}(?:[\"'\d]|(?:true|false|null|yes|no)\b)",  # // should be 4
+    r"|richtig (?:ist|wäre)|korrektur|korrigiert|en realidad|corrección|debe ser|perdón|en fait"
+    r"|devrait être)\W{1,3}(?:[\"'\d]|(?:true|false|null|yes|no)\b)",  # // should be 4
     r"(?:应(?:该|当)?(?:是|为)|改为|更正|正しくは)\W{0,2}\w",
     r"\A\W*(?:(?:\w+ )?(?:guess(?:ed)?|dummy|assumed|estimated|invented)|todo|tbd|fixme\b.*|[\w.,-]{0,30}\s?\?)\W*\Z",
     r"\b(?:placeholder|made[ -]up|(?:dummy|example|sample|fake|mock) (?:value|data|number|text|name|date))\b",
@@ -1011,16 +940,15 @@ CORRECTED: Final = Phrases(
 """A comment that gives another value, or says that the value next to it is made up."""
 
 LABEL_AT_END: Final = Phrases(
-    r"(?:^|\n)[ \t#>*_-]{0,8}(?:(?:the|my|here(?:'s| is)|die|la|el|le)\s+)?(?:final|corrected|updated?"
-    r"|revised|fixed|answer|result|output|json|response|endgültige?|antwort|ergebnis"
-    r"|korrigierte?|réponse|résultat|corrigée?|respuesta|resultado|corregid[oa]|答案|结果|最终|最終|回答"
-    r"|結果)(?:\s+\w+){0,2}\s*[*_]*[:：][\s*_`]*\Z",
+    r"(?:^|\n)[ \t#>*_-]{0,8}(?:(?:the|my|here(?:'s| is)|die|la|el|le)\s+)?(?:final|corrected|updated?|revised|fixed"
+    r"|answer|result|output|json|response|endgültige?|antwort|ergebnis|korrigierte?|réponse|résultat|corrigée?"
+    r"|respuesta|resultado|corregid[oa]|答案|结果|最终|最終|回答|結果)(?:\s+\w+){0,2}\s*[*_]*[:：][\s*_`]*\Z"
 )
 """The label of an answer at the end of a reply, with nothing after it."""
 
 ANNOUNCED: Final = Phrases(
     r"^[ \t#>*_-]{0,8}(?:(?:my|the)\s+)?(?:final|corrected|revised|fixed|endgültige?|korrigierte?|finale?|corrigée?"
-    r"|respuesta final|corregid[oa]|最终|最終)(?:\s+\w+){0,2}\s*[*_]*[:：]",
+    r"|respuesta final|corregid[oa]|最终|最終)(?:\s+\w+){0,2}\s*[*_]*[:：]"
 )
 """A line that announces another answer."""
 
@@ -1075,18 +1003,16 @@ NEGATES: Final = Phrases(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not
 
 BEARS: Final = Phrases(
     r"[\"'`*_)\]]*\s*(?:[:：]?=|[:：→|\t]|->|=>|(?:is|are|was|were|to|with|by|be|been|as|ist|sind|war|sein|auf|durch|mit"
-    r"|est|sont"
-    r"|était|être|à|par|es|son|era|ser|a|por|como|von|é|são|è|sono|essere|zijn|wordt|moet(?:en)?|into|is now|instead"
-    r"|gleich)\b"
-    r"|是|为|為|改为|改成|应为|は|を|が)\s*(?:(?:actually|really|now|in fact|rather|set to|changed to|supposed to be"
-    r"|meant to be|to be|be|been|eigentlich|plutôt|realmente|a|an|the)\s+){0,2}[\"'`*_(\[“‘]*\s*"
+    r"|est|sont|était|être|à|par|es|son|era|ser|a|por|como|von|é|são|è|sono|essere|zijn|wordt|moet(?:en)?|into|is now"
+    r"|instead|gleich)\b|是|为|為|改为|改成|应为|は|を|が)\s*(?:(?:actually|really|now|in fact|rather|set to|changed to"
+    r"|supposed to be|meant to be|to be|be|been|eigentlich|plutôt|realmente|a|an|the)\s+){0,2}[\"'`*_(\[“‘]*\s*"
 )
 """Between the name of a field and the value that is assigned to it."""
 
 OUGHT: Final = Phrases(
     r"\b(?:should|must|ought|has to|have to|needs? to|change[ds]?|set|make|replace[ds]?|switch(?:ed)?"
     r"|correct(?:ed)?|instead|soll(?:te)?|muss|ändern?|setzen?|doit|devrait|changer|mettre|debe(?:ría)?"
-    r"|cambi\w+|poner)\b|应|改|替换|べき|変更|修正|に直",
+    r"|cambi\w+|poner)\b|应|改|替换|べき|変更|修正|に直"
 )
 """Says that something should be different."""
 
@@ -1114,7 +1040,7 @@ HOLDS: Final = Phrases(
 
 COUNTS: Final = Phrases(
     r"\b(?:has|have|had|there (?:is|are|were)|with|totals|contains?|hat|haben|sind|a|ont|tiene|tienen|hay)"
-    r" (?:only |just |exactly |actually |in fact )?(-?\d[\d.,]*)\s\Z",
+    r" (?:only |just |exactly |actually |in fact )?(-?\d[\d.,]*)\s\Z"
 )
 """Directly before the name of a field: the number of what it counts."""
 

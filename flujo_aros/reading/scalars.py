@@ -992,9 +992,8 @@ _IN_BRACKETS: Final = expression(
 )
 _ASKED_FOR: Final = frozenset({"your", "the", "a", "an", "insert", "enter", "here"})
 _SLOT_VALUE: Final = expression(
-    r"[:=]\s{0,9}(?:\[\s{0,20})?[\"'`]"
-    r"(?:([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60}|(?:[Yy]our|[Ii]nsert|[Ee]nter) [\w ]{1,60} here)"
-    r"|(string|\.\.\.|…))[\"'`]"
+    r"[:=]\s{0,9}(?:\[\s{0,20})?[\"'`](?:([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60}|(?:[Yy]our"
+    r"|[Ii]nsert|[Ee]nter) [\w ]{1,60} here)|(string|\.\.\.|…))[\"'`]"
 )
 """A value, or the first item of a list, that may be a placeholder. It begins with its colon, since each word of a text
 would be tried as a name."""

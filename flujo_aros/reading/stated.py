@@ -15,8 +15,7 @@ from flujo_aros.reading.scalars import announces
 
 _LINE: Final = expression(r"[^\n]+")
 _NEXT_SENTENCE: Final = expression(
-    r"(?<=[^\W\d_][.!?])[ \t]|(?<=[^\W\d_][.!?]\*\*)[ \t]|(?<=[。！？])(?=.)"
-    r"|(?:(?<=\byes)|(?<=\bno))(?:,| [–—-])[ \t]"
+    r"(?<=[^\W\d_][.!?])[ \t]|(?<=[^\W\d_][.!?]\*\*)[ \t]|(?<=[。！？])(?=.)|(?:(?<=\byes)|(?<=\bno))(?:,| [–—-])[ \t]"
     r"|(?-i:(?<=\b[A-Z][).:]))[ \t]",
     re.I,
 )

@@ -278,6 +278,12 @@ class EnoughError(Exception):
     """Raised after too many errors; the rest of the blueprint is skipped."""
 
 
+_COMMAND: Final = (
+    "a blueprint can only name the `url` of an MCP server; to start one by a command, build the agent in Python, with "
+    "an MCPToolset, and write `uses: package.module:agent`"
+)
+
+
 class Loading:
     """One blueprint while it is loaded from text to steps."""
 
@@ -450,6 +456,14 @@ class Loading:
             self.note(node.place, nearest(name, known).after(f"pydantic-ai has no capability {name!r}"))
         else:
             self.permit(node.place, f"the capability {name!r}", "pydantic_ai.capabilities")
+            options = node.members[name].keys if name in node.members else {}
+            if name == "MCP" and "command" in options:
+                self.note(options["command"], _COMMAND)
+                return
+            takes = host.capability_options(name) if options else ()
+            for option, place in options.items():
+                if takes and option not in takes:
+                    self.note(place, nearest(option, takes).after(f"the capability {name!r} has no option {option!r}"))
 
     def schema(self, node: Node | None, *, typed: bool = False) -> bool:
         """Return whether the JSON Schema at this node, if there is one, compiles; if not, an error is recorded.

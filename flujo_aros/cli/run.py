@@ -52,9 +52,12 @@ def run_command(options: Run) -> None:
         raise typer.Exit(run_batch(options, pipeline, context, options.rows, options.output))
     for name in ("output", "retry_failed", "max_cost", "max_failures", "limits"):
         if getattr(options, name) not in (None, False, [], ()):
-            why = "; the result of one run goes to stdout" if name == "output" else ""
+            why = {
+                "output": "; the result of one run goes to stdout",
+                "max_cost": "; for one run, write `usage_limits: {max_cost: …}` at a step",
+            }.get(name, "")
             given = "--limit" if name == "limits" else f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(f"is for --inputs{why}", param_hint=f"'{given}'")
+            raise typer.BadParameter(f"needs --inputs{why}", param_hint=f"'{given}'")
     task: dict[str, Any] = {"input": args.given_content(options.sources), "context": context}
     task["deps"] = args.given_deps(options)
     run, stream, as_json = partial(Runner.run, **task), partial(Runner.stream, **task), options.as_json

@@ -306,6 +306,9 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
         record,
         replies,
     )
+    for each in (task.runner, task.judge):
+        if each is not None:
+            each.prepare()
     began = time.perf_counter()
     found: dict[str, CaseResult] = {}
     stop = Stop(None if max_cost is None else Decimal(str(max_cost)), max_failures, max_same_failures)
@@ -454,8 +457,8 @@ class _Evaluating:
         said = as_plain(result.output) if result.status is RunStatus.COMPLETED else None
         trusted = result.trust not in (Trust.SYNTHESIZED, Trust.DEGRADED)
         if not is_dict(said) or not isinstance(said.get("right"), bool) or not trusted:
-            error = result.error or {}
-            return Verdict.UNJUDGED, f"the judge returned no verdict: {error.get('message') or said}", (), spent
+            why = result.error["message"] if result.error else f"{said}, not {{'right': true or false, 'why': …}}"
+            return Verdict.UNJUDGED, f"the judge returned no verdict: {why}", (), spent
         verdict = Verdict.RIGHT if said["right"] else Verdict.WRONG
         return verdict, str(said.get("why") or "the judge says so"), scored, spent
 

@@ -5,6 +5,7 @@ from pydantic_ai.agent import AbstractAgent as AbstractAgent
 from flujo_aros.host.agent import (
     CallsDeferred as CallsDeferred,
     capability_names as capability_names,
+    capability_options as capability_options,
     check_agent as check_agent,
     checked_contract as checked_contract,
     direct_agent as direct_agent,

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from inspect import signature
 from operator import attrgetter
 from shlex import join
 from traceback import walk_tb
@@ -114,6 +115,16 @@ def check_agent(spec: AgentSpec, tools: Sequence[Any]) -> None:
 def capability_names() -> tuple[str, ...]:
     """Return the names of the capabilities that pydantic-ai can build from a spec."""
     return tuple(CAPABILITY_TYPES)
+
+
+def capability_options(name: str) -> tuple[str, ...]:
+    """Return the names of the options of a capability, or nothing if it takes any."""
+    kind = CAPABILITY_TYPES[name]
+    for maker in (kind.from_spec, kind):
+        takes = signature(maker).parameters.values()
+        if not any(each.kind is each.VAR_KEYWORD for each in takes):
+            return tuple(each.name for each in takes)
+    return ()
 
 
 def checked_contract(contract: Contract[T], checks: Sequence[Check]) -> Contract[T]:

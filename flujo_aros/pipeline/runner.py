@@ -406,14 +406,18 @@ class Runner(Generic[T_co]):
         )
         return replace(asked, deferred=saved.deferred, carrier=dict(saved.carrier), resumed=True)
 
-    async def execute(self, task: RunTask, recording: Recording | None = None) -> RunResult[T_co]:
-        """Execute a run here and now, as decided by an engine. `run` and `resume` end up here."""
-        steps, name, channel = self.pipeline.steps, self.pipeline.name, task.channel
+    def prepare(self) -> None:
+        """Raise `UsageError` for a model or an agent that cannot exist, as every run does before it starts."""
         if not self._prepared:
-            for step in steps:
+            for step in self.pipeline.steps:
                 step.prepare()
             self._check_local_models()
             self._prepared = True
+
+    async def execute(self, task: RunTask, recording: Recording | None = None) -> RunResult[T_co]:
+        """Execute a run here and now, as decided by an engine. `run` and `resume` end up here."""
+        steps, name, channel = self.pipeline.steps, self.pipeline.name, task.channel
+        self.prepare()
         listeners = self.observers if channel is None else (*self.observers, channel.observe)
         ledger = RunLedger(task.run_id, name, [(step.name, step.kind) for step in steps], task.before)
         began = task.shared.value

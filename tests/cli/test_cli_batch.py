@@ -236,7 +236,7 @@ def test_an_output_may_be_a_device(aros: Aros, shop: Path) -> None:
 
 def test_retrying_is_for_many_rows(aros: Aros, shop: Path) -> None:
     ended = aros("run", "shop.yaml", "--allow", "shop.py", "-i", "a", "--retry-failed")
-    assert (ended.exit_code, "is for --inputs" in ended.stderr) == (2, True)
+    assert (ended.exit_code, "needs --inputs" in ended.stderr) == (2, True)
 
 
 SLOW_SHOP = """

@@ -188,6 +188,21 @@ def test_rows_beyond_those_shown_are_counted(aros: Aros, server: ModelServer) ->
     assert "  and 3 more: --json lists them all\n" in ended.stdout
 
 
+@pytest.mark.parametrize(
+    ("judge", "why"),
+    [
+        ("gpt-4o", "error: --judge: the model 'gpt-4o' names no provider; did you mean 'openai:gpt-4o'?"),
+        ("local:nope", "error: --judge: unknown local model 'local:nope'; known: "),
+    ],
+)
+def test_a_judge_that_cannot_be_asked_is_an_error_before_the_first_row(
+    aros: Aros, server: ModelServer, judge: str, why: str
+) -> None:
+    ended = evaluated(aros, "--judge", judge)
+    assert (ended.exit_code, server.prompts) == (2, [])
+    assert ended.stderr.startswith(why)
+
+
 def test_a_judge_is_a_model_or_a_blueprint(aros: Aros, server: ModelServer) -> None:
     judge = BLUEPRINT.replace(
         "category: {enum: [billing, bug, other]}, urgent: {type: boolean}", "right: {type: boolean}"

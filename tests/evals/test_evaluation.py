@@ -132,6 +132,11 @@ def test_a_judge_is_asked_only_about_outputs_that_differ() -> None:
     assert (found.judge.requests, found.usage.requests, model.calls) == (2, 0, 2)
 
 
+def test_a_judge_whose_model_cannot_exist_is_one_error() -> None:
+    with pytest.raises(UsageError, match="the model 'gpt-4o' names no provider"):
+        evaluate_sync(Call("same", function=str), [("a", "b")], judge="gpt-4o")
+
+
 def test_a_judge_without_a_verdict_leaves_the_case_unjudged() -> None:
     judge = Call("judge", function=lambda _: {"right": "yes"})
     found = evaluate_sync(Call("same", function=str), [("a", "b")], judge=judge)

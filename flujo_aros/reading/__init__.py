@@ -6,7 +6,7 @@ every repair, or `Rejected` with the reason.
 1. `read` accepts valid JSON that satisfies the contract unchanged: one call of the validator, no search.
 2. `select.Search` reads everything else. It tries its sources in turn, and the first one with an outcome decides: the
    whole text as a scalar or as one object, a JSON string with JSON in it, all places where a bracket opens an answer,
-   a call of the model, a quoted text, `key: value` `lines`, tags or a table (`fields`), a single word or number.
+   a call of the model, a quoted text, lines, tags or a table (`notations`), a single word or number.
 3. `scanner` finds brackets, best place first: tags and fences, separate lines, inline; never in reasoning. Each place
 is a `candidate`. Valid JSON is used unchanged, common damage is repaired by the fast path, the rest goes through the
 tolerant `parser`, whose grammar is in `grammar`.

@@ -60,10 +60,8 @@ from flujo_aros.reading.candidate import (
     rewrites,
     splices,
 )
-from flujo_aros.reading.fields import as_objects, read_table, read_tags
 from flujo_aros.reading.fit import has_required
 from flujo_aros.reading.grammar import NeedMoreInput, expression
-from flujo_aros.reading.lines import read_items, read_lines
 from flujo_aros.reading.node import (
     ARRAY,
     JSON_BEGINS,
@@ -81,6 +79,7 @@ from flujo_aros.reading.node import (
     plain,
     worst,
 )
+from flujo_aros.reading.notations import as_objects, read_items, read_lines, read_table, read_tags
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
 from flujo_aros.reading.payload import LenientParser, event_of, is_example

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -114,30 +115,24 @@ class Leftover(NamedTuple):
     path: Path
 
 
+@dataclass(eq=False)
 class Coercion:
     """One value being converted to a shape."""
 
-    def __init__(
-        self,
-        text: str,
-        *,
-        ceiling: Risk,
-        pristine: bool,
-        nested: int = 0,
-        bent: tuple[int, ...] = (),
-        counts: Counts | None = None,
-        drops: bool = True,
-    ) -> None:
-        self.text = text
-        self.bent = sorted(bent)
-        """Places where brackets were added or removed, so that it is uncertain which items belong to a list."""
-        self.ceiling = ceiling
-        self.pristine = pristine
-        """Whether the text was valid JSON; repaired text may not have duplicate keys."""
-        self.nested = nested
-        self._counts = counts
-        self.drops = drops
-        """The validator drops unknown keys, as a pydantic model does."""
+    text: str
+    _: KW_ONLY
+    ceiling: Risk
+    pristine: bool
+    """Whether the text was valid JSON; repaired text may not have duplicate keys."""
+    nested: int = 0
+    bent: Sequence[int] = ()
+    """Places where brackets were added or removed, so that it is uncertain which items belong to a list."""
+    counts: Counts | None = None
+    drops: bool = True
+    """The validator drops unknown keys, as a pydantic model does."""
+
+    def __post_init__(self) -> None:
+        self.bent = sorted(self.bent)
         self.placed: set[int] = set()
         """Members that the model grouped in a nested object."""
         self.rest: list[Leftover] = []
@@ -149,7 +144,7 @@ class Coercion:
         self.ignored = 0
         self.around: tuple[Path, Shape] | None = None
         """The alternatives being tried, and their places; the fields that they declare there apply to each of them."""
-        self.work = max(_LEAST_WORK, len(text)) * (_WORK_FOR_EACH_NODE // 8)
+        self.work = max(_LEAST_WORK, len(self.text)) * (_WORK_FOR_EACH_NODE // 8)
 
     def run(self, node: Node, shape: Shape) -> Coerced:
         """Convert the whole value. Never raises for bad data."""
@@ -633,11 +628,11 @@ class Coercion:
                 return self._issue(path, "placeholder", f"{text!r} is a placeholder for a missing value", node)
             return text
         word = text.strip()
-        if self._counts is None and shape.allows("null") and scalars.is_no_value(text):
+        if self.counts is None and shape.allows("null") and scalars.is_no_value(text):
             return self._no_value(node, path)
         if shape.allows("string"):
             return self._time(node, shape, path)
-        if self._counts is None and shape.blank is not None and scalars.is_no_value(text):
+        if self.counts is None and shape.blank is not None and scalars.is_no_value(text):
             return self._convert("no-value", node, type(shape.blank)(), path)
         if shape.allows("integer") and (amount := scalars.read_amount(word, self._hints(shape, path))) is not None:
             value = amount.value
@@ -754,7 +749,7 @@ class Coercion:
         chosen, tied = shape, False
         is_text = node.kind in (STRING, BARE)
         blank = is_text and shape.allows("null") and scalars.is_no_value(node.value)
-        if blank and self._counts is None and not _is_text(shape, node.value):
+        if blank and self.counts is None and not _is_text(shape, node.value):
             return self._no_value(node, path)
         misread = [form for form in shape.time_forms if is_misread(node.value, form)] if is_text else []
         if misread:
@@ -833,7 +828,7 @@ class Coercion:
         return self._issue(path, "type", said, node)
 
     def _issue(self, path: Path, code: str, message: str, node: Node | None = None) -> Any:
-        if self._counts is not None and path is not None and unlink(path)[0] not in self._counts.keys:
+        if self.counts is not None and path is not None and unlink(path)[0] not in self.counts.keys:
             start, end = (0, len(self.text)) if node is None else (node.start, node.end)
             # the model is not asked again about optional fields
             self._edit("cleaned", Risk.LOSSY, start, end, message, path)

@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from flujo_aros.contract import ANY, Shape
@@ -269,14 +270,14 @@ class _Line(NamedTuple):
     start: int
 
 
+@dataclass(eq=False)
 class _Nested:
     """Lines nested by indentation: mappings, lists and block scalars, as in YAML."""
 
-    def __init__(self, text: str, shape: Shape) -> None:
-        self.text = text
-        self.shape = shape
-        self.lines: list[_Line] = []
-        self.at = 0
+    text: str
+    shape: Shape
+    lines: list[_Line] = field(default_factory=list[_Line])
+    at: int = 0
 
     def read(self) -> Node | None:
         """Return the object or list, or None if the lines are anything else."""

@@ -17,6 +17,7 @@ first token that more text could change, and continues from there when more has 
 from __future__ import annotations
 
 import re
+from dataclasses import KW_ONLY, dataclass
 from sys import maxsize
 from typing import Any, Final, NamedTuple, cast
 
@@ -143,61 +144,55 @@ class Frame:
         return "}" if self.kind == OBJECT else "]"
 
 
+@dataclass(eq=False)
 class Parser:
-    """Reads one value from the opening bracket at `start`, guided by the expected shape."""
+    """Reads one value from the opening bracket at `pos`, guided by the expected shape."""
 
-    def __init__(
-        self,
-        text: str,
-        start: int,
-        shape: Shape = ANY,
-        *,
-        max_depth: int = DEPTH,
-        ends: bool = False,
-        doubled: bool = False,
-        growing: bool = False,
-        counts: Counts | None = None,
-    ) -> None:
-        self.text = text
-        self.source = Source(text)
-        self.pos: int = start
-        self.root_shape = shape
-        self.guided = not shape.anything
+    text: str
+    pos: int
+    root_shape: Shape = ANY
+    _: KW_ONLY
+    max_depth: int = DEPTH
+    ends: bool = False
+    """Whether the text is known to be complete."""
+    doubled: bool = False
+    """Whether braces are doubled (`{{"a": 1}}`)."""
+    growing: bool = False
+    """Whether more text may arrive: decisions that it could change must wait."""
+    counts: Counts | None = None
+    """The keys of the root that count, where the rest is optional: see `LenientParser`."""
+
+    comma = 0
+    """Position of the last comma between items."""
+    looked = 0
+    """The number of characters scanned to count brackets."""
+    balanced = False
+    """Whether as many closing brackets remain as containers are open, so that none is missing from here on."""
+    until = maxsize
+    """The position from which it may stop: see `parse_from`."""
+    expects_item = False
+    scanned = 0
+    """The number of characters that the C scanner has scanned without success."""
+    cut = False
+    """Whether the value read so far touches the end of the text."""
+    doubtful = False
+
+    def __post_init__(self) -> None:
+        self.source = Source(self.text)
+        self.guided = not self.root_shape.anything
         """Whether there is a schema."""
-        self.max_depth = max_depth
-        self.ends = ends
-        """Whether the text is known to be complete."""
-        self.doubled = doubled
-        """Whether braces are doubled (`{{"a": 1}}`)."""
-        self.growing = growing
-        """Whether more text may arrive: decisions that it could change must wait."""
-        self.counts = counts
-        """The keys of the root that count, where the rest is optional: see `LenientParser`."""
         self.opened: Opened | None = None
         """The unterminated string in which a streamed reply last stopped."""
-        self.certain: tuple[int, int, int, int] = (start, 0, 0, 0)
+        self.certain: tuple[int, int, int, int] = (self.pos, 0, 0, 0)
         """The last safe state to return to when more text is needed: position, edits, comma and lookahead work."""
         self.stack: list[Frame] = []
         self.names: dict[str, str] = {}
         """The keys that the schema does not name."""
         self.edits: list[Edit] = []
-        self.comma: int = 0
-        """Position of the last comma between items."""
-        self.looked = 0
-        """The number of characters scanned to count brackets."""
-        self.balanced = False
-        """Whether as many closing brackets remain as containers are open, so that none is missing from here on."""
         self.around: list[Frame] = []
-        self.until = maxsize
-        """The position in the text at which it started, and the position from which it may stop: see `parse_from`."""
-        self.expects_item = False
-        self.scans = max_depth >= DEPTH and not doubled and not growing
+        """The containers that were open where `parse_from` started."""
+        self.scans = self.max_depth >= DEPTH and not self.doubled and not self.growing
         """Whether the C scanner may read parts that are valid JSON. It supports only its own depth limit."""
-        self.scanned = 0
-        """The number of characters that it has scanned without success."""
-        self.cut = False
-        """Whether the value read so far touches the end of the text."""
-        self.doubtful = False
         self.root: Node | None = None
         self.plain: Any = None
 

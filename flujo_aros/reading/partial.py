@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from operator import is_
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
@@ -265,29 +266,33 @@ class Preview(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class JsonPreview:
     """The preview of one JSON candidate. `epoch` counts the times it turned out to be wrong."""
 
-    def __init__(self, text: str, shape: Shape, rules: Rules, path: Path = None) -> None:
-        self.text = text
-        self.shape = shape
-        self.rules = rules
-        self.path = path
+    text: str
+    shape: Shape
+    rules: Rules
+    path: Path = None
+
+    epoch = 0
+    in_doubt = False
+    """Whether it may still prove unreadable. Until that is ruled out, nothing in it is final."""
+    whole: Any = field(default=NOTHING, init=False)
+    open_text: OpenText | None = field(default=None, init=False)
+    _open_start = -1
+    _open_done = 0
+    _open_frame: Frame | None = field(default=None, init=False)
+    _doomed: Issue | None = field(default=None, init=False)
+    _around: tuple[Slice, ...] | None = field(default=None, init=False)
+    """The previews of all open containers but the last, which do not change while the last is open."""
+
+    def __post_init__(self) -> None:
         self.levels: list[Level] = []
-        self.epoch = 0
         self.finals = Finals()
-        self.in_doubt = False
-        """Whether it may still prove unreadable. Until that is ruled out, nothing in it is final."""
-        self.whole: Any = NOTHING
-        self.open_text: OpenText | None = None
-        self._open_start = -1
-        self._open_done = 0
-        self._open_frame: Frame | None = None
-        self._doomed: Issue | None = None
-        self._held: list[tuple[Path, Any]] | None = [] if shape is not ANY and not rules.exact else None
+        exact = self.shape is ANY or self.rules.exact
+        self._held: list[tuple[Path, Any]] | None = None if exact else []
         """The paths that will be final unless the entire value turns out to be an envelope."""
-        self._around: tuple[Slice, ...] | None = None
-        """The previews of all open containers but the last, which do not change while the last is open."""
 
     @property
     def doomed(self) -> Issue | None:

@@ -593,15 +593,26 @@ COMPARED: Final = Phrases(
 )
 """The complete label of a value that is shown beside the answer: an earlier value, the input, a counterexample."""
 
+_NEW: Final = (
+    r"(?:(?:so|and|ok(?:ay)?),? )?(?:here(?:'s|’s| is) |this is |below is )?(?:the |my |an? )?(?:corrected|revised"
+    r"|amended|fixed|updated|final)"
+)
+_NEW_DE: Final = (
+    r"(?:(?:hier ist|hier) )?(?:(?:der|die|das|meine?) )?(?:korrigierte|endgültige|berichtigte|finale)[rsn]?"
+)
+_NEW_FR: Final = rf"(?:voici )?(?:(?:le|la|ma) )?{_ANSWER_FR} (?:corrigée?|finale?|définiti(?:f|ve)|révisée?)"
+_NEW_ES: Final = rf"(?:aquí está )?(?:(?:el|la|mi) )?{_ANSWER_ES} (?:corregid[oa]|final|definitiv[oa])"
+
 REPLACES: Final = Phrases(
-    r"\A(?:(?:so|and|ok(?:ay)?),? )?(?:here(?:'s|’s| is) |this is |below is )?(?:the |my |an? )?(?:corrected|final"
-    rf"|revised|updated|fixed|amended)(?: {_ANSWER})?(?: is)?\s*[:：]?\Z",
-    r"\A(?:(?:hier ist|hier) )?(?:(?:der|die|das|meine?) )?(?:korrigierte|endgültige|berichtigte|finale)[rsn]?"
-    rf"(?: {_ANSWER_DE})?(?: (?:ist|lautet))?\s*[:：]?\Z",
-    rf"\A(?:voici )?(?:(?:le|la|ma) )?{_ANSWER_FR} (?:corrigée?|finale?|définiti(?:f|ve)|révisée?)(?: est)?\s*[:：]?\Z",
-    rf"\A(?:aquí está )?(?:(?:el|la|mi) )?{_ANSWER_ES} (?:corregid[oa]|final|definitiv[oa])(?: es)?\s*[:：]?\Z",
+    rf"\A(?:{_NEW}(?: {_ANSWER})?(?: is)?|{_NEW_DE}(?: {_ANSWER_DE})?(?: (?:ist|lautet))?|{_NEW_FR}(?: est)?"
+    rf"|{_NEW_ES}(?: es)?)\s*[:：]?\Z"
 )
 """The complete label of a value that replaces another one."""
+
+NEW_ANSWER: Final = Phrases(
+    rf"^[ \t#>*_-]{{0,8}}(?:{_NEW} {_ANSWER}\b|{_NEW_DE} {_ANSWER_DE}\b|{_NEW_FR}|{_NEW_ES})[^:：\n]{{0,20}}[:：]"
+)
+"""The label of an answer that replaces the one before it, at the beginning of a line."""
 
 AHEAD: Final = Phrases(
     r"\b(?:following|follows|below|next|here|one|ones|folgend\w*|unten|hier|suivante?s?|ci-dessous|voici|celle-ci"
@@ -961,18 +972,6 @@ TURNS: Final = Phrases(
 )
 """Directly after a value: another one replaces it."""
 
-NEW_ANSWER: Final = Phrases(
-    r"^[ \t#>*_-]{0,8}(?:(?:so|and|ok(?:ay)?),? )?(?:here(?:'s|’s| is) )?(?:the |my |an? )?(?:corrected|revised|amended"
-    rf"|fixed|updated|final) {_ANSWER}\b[^:：\n]{{0,20}}[:：]",
-    r"^[ \t#>*_-]{0,8}(?:(?:hier ist|hier) )?(?:(?:der|die|das|meine?) )?(?:korrigierte|endgültige|berichtigte|finale)"
-    rf"[rsn]? {_ANSWER_DE}\b[^:：\n]{{0,20}}[:：]",
-    rf"^[ \t#>*_-]{{0,8}}(?:voici )?(?:(?:le|la|ma) )?{_ANSWER_FR} (?:corrigée?|finale?|définiti(?:f|ve)|révisée?)"
-    r"[^:：\n]{0,20}[:：]",
-    rf"^[ \t#>*_-]{{0,8}}(?:aquí está )?(?:(?:el|la|mi) )?{_ANSWER_ES} (?:corregid[oa]|final|definitiv[oa])"
-    r"[^:：\n]{0,20}[:：]",
-)
-"""The label of an answer that replaces the one before it."""
-
 SWAPS: Final = Phrases(
     _START + r"(?:please |let'?s |bitte )?(?:(?:i|we)(?:['’]d| would|['’]ll| will| should| must| have to| need to)?"
     r"(?: rather| now| then)?\s)?(?:change[ds]?|replace[ds]?|swap(?:ped)?|switch(?:ed)?|correct(?:ed)?|turn(?:ed)?"
@@ -988,15 +987,12 @@ SWAPPED: Final = Phrases(
 )
 """Between a value and its replacement."""
 
-OBJECTS: Final = Phrases(
-    *(each.source for each in (ELIDES, CORRECTS, INVENTS, NEW_ANSWER)),
-    *(each.source for each in (DENIES, TURNS, ASSERTS, DOUBTS, CLAIMS, PREFERRED, ANNOUNCED, SWAPS)),
-    *("s/", "~~"),
+ARGUES: Final = Phrases(
+    *(each.source for each in (DENIES, TURNS, ASSERTS, DOUBTS, CLAIMS, PREFERRED, ANNOUNCED, SWAPS)), "s/", "~~"
 )
-"""After a value:
-
-any of these may say that it is not the answer. Most replies have none, which a single search shows.
-"""
+"""In a sentence after a value: any of these may contradict the value."""
+OBJECTS: Final = Phrases(*(each.source for each in (ELIDES, CORRECTS, INVENTS, NEW_ANSWER, ARGUES)))
+"""After a value: any of these may say that it is not the answer. Most replies have none, which one search shows."""
 
 NEGATES: Final = Phrases(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not|n't)\b|\bnever\b")
 """Says that something was not done, so no value is given."""

@@ -309,7 +309,7 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         if fence[1].lower() not in CODE_FENCES and names_fields(fence[2], names):
             return "another answer begins in a fence after it and cannot be read"
     prose = _FENCE.sub(" ", behind) if fenced else behind
-    if objects := phrases.OBJECTS.may_match(prose):
+    if phrases.OBJECTS.may_match(prose):
         if (elided := _elision(prose)) is not None:
             return f"the reply says that something was left out: {elided[0].strip()[:60]!r}"
         if (taken_back := phrases.CORRECTS.search(prose)) is not None:
@@ -321,12 +321,11 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
             return f"the text after it says that it is an example, a guess or made up: {said!r}"
     if (doubted := distrusted_in(prose, names)) is not None:
         return f"the text after it says that it is not to be trusted: {_excerpt(doubted, 0)!r}"
-    asserts = objects and _may_assert(prose)
     return (
         _other_lines(prose, shape)
         or _other_form(prose, names)
         or _other_text(prose, shape, value)
-        or _contradiction(prose, asserts, shape, value)
+        or _contradiction(prose, shape, value)
     )
 
 
@@ -407,7 +406,7 @@ def contradiction_in(comments: str, shape: Shape, value: Callable[[], Any]) -> I
     if not shape.named:
         return None
     said = _COMMENTED_OUT.sub("", _MARKS.sub("", comments))
-    found = _contradiction(said, _may_assert(said), shape, value)
+    found = _contradiction(said, shape, value)
     return None if found is None else Issue("$", "leftover", found.replace("the text after it", "a comment", 1))
 
 
@@ -481,10 +480,9 @@ def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str, str]]:
     return re.compile(in_words, re.I), {fold(name): name for name in names}
 
 
-def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], Any]) -> str | None:  # noqa: FBT001
-    """Return a sentence that contradicts the value. `asserts` means that the text contains a word of denial or
-    assertion.
-    """
+def _contradiction(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
+    """Return a sentence that contradicts the value."""
+    asserts = phrases.OBJECTS.may_match(prose) and phrases.ARGUES.search(prose) is not None
     names = shape.named or _own_keys(value(), shape)
     any_name, by_fold = _naming(tuple(names))
     if not asserts and any_name.search(prose) is None and prose.isascii():
@@ -496,7 +494,7 @@ def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], 
 
     for sentence in _SENTENCE.split(prose):
         if len(sentence) <= _LONGEST_ASSERTION:
-            if asserts and _may_assert(sentence) and _asserts_another(sentence, leaves(), names):
+            if asserts and phrases.ARGUES.search(sentence) and _asserts_another(sentence, leaves(), names):
                 return f"the text after it contradicts it: {_excerpt(sentence, 0)!r}"
             if not sentence.isascii() and _names_another_choice(sentence, leaves, names):
                 return f"the text after it names another choice: {_excerpt(sentence, 0)!r}"
@@ -566,7 +564,7 @@ def _gives_another(sentence: str, name: tuple[int, int], shape: Shape, accepted:
     if said is not None:
         return accepted() == [not said]
     before = sentence[max(0, start - _NEAR_WORDS) : start]
-    if (number := _NUMBER_BEFORE.search(before)) is not None and _plain_number(number[1]) in accepted():
+    if (number := _NUMBER_BEFORE.search(before)) is not None and _decimal(number[1], "") in accepted():
         return False  # `It takes 45 minutes and serves 4.`
     counted = phrases.COUNTS.search(before) if _is_number(shape) else None
     rest = _value_after(sentence, end) if counted is None else counted[1]
@@ -624,15 +622,6 @@ _NEAR_WORDS: Final = 40
 _NEAR_SENTENCE: Final = 500
 """The distance around the name of a field within which its sentence is read: a "sentence" may be megabytes long."""
 _REPLACES: Final = expression(r"\bs/([^/\n]{1,60})/([^/\n]{0,60})/")
-
-
-def _may_assert(sentence: str) -> bool:
-    """Return whether a text contains any word of denial or assertion."""
-    lists = (
-        phrases.DENIES, phrases.TURNS, phrases.ASSERTS, phrases.CLAIMS, phrases.PREFERRED, phrases.ANNOUNCED,
-        phrases.SWAPS, phrases.DOUBTS,
-    )  # fmt: skip
-    return any(each.search(sentence) for each in lists) or "s/" in sentence or "~~" in sentence
 
 
 def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapping[str, Shape]) -> bool:
@@ -748,8 +737,9 @@ def _begins_with(text: str, held: set[str]) -> bool:
     return any(len(part) > 1 and re.match(rf"{re.escape(part)}(?![\w-])", rest) for part in held)
 
 
-def _decimal(written: str) -> float | None:
-    digits = written.rstrip(".,").replace(",", ".")
+def _decimal(written: str, comma: str = ".") -> float | None:
+    """Return the number written; `comma` is what a comma in it means."""
+    digits = written.rstrip(".,").replace(",", comma)
     return float(digits) if digits.replace(".", "", 1).lstrip("-").isdecimal() else None
 
 
@@ -862,11 +852,6 @@ def _is_number(shape: Shape) -> bool:
 
 def _other_number(rest: str, accepted: Sequence[Any]) -> bool:
     """Return whether a text begins with a number and has none of the accepted ones."""
-    if (begin := _NUMBER.match(rest)) is None or _plain_number(begin[0]) is None:
+    if (begin := _NUMBER.match(rest)) is None or _decimal(begin[0], "") is None:
         return False
-    return not set(accepted) & {_plain_number(found) for found in _NUMBER.findall(rest)}
-
-
-def _plain_number(written: str) -> float | None:
-    digits = written.rstrip(".,").replace(",", "")
-    return float(digits) if digits.replace(".", "", 1).lstrip("-").isdecimal() else None
+    return not set(accepted) & {_decimal(found, "") for found in _NUMBER.findall(rest)}

@@ -568,7 +568,7 @@ def risk_issue(over: Sequence[Edit | Repair]) -> Issue:
     return Issue("$", "risk", f"reading it requires repairs above the allowed risk: {words}")
 
 
-def _validate(candidate: Candidate[T], value: Any, text: str, contract: Contract[T], ceiling: Risk) -> Candidate[T]:
+def _validate(candidate: Candidate[T], value: Any, text: str, contract: Contract[T], ceiling: Risk) -> None:
     verdict = contract.validate(value)
     edits = _decimals(value, verdict.issues, candidate, text) if isinstance(verdict, Invalid) else []
     if edits:
@@ -576,16 +576,17 @@ def _validate(candidate: Candidate[T], value: Any, text: str, contract: Contract
         verdict = contract.validate(value)
     if isinstance(verdict, Invalid):
         twice = any(issue.code == "duplicate_key" for issue in verdict.issues)
-        return candidate.lose(Reason.AMBIGUOUS if twice else Reason.INVALID, *verdict.issues)
+        candidate.lose(Reason.AMBIGUOUS if twice else Reason.INVALID, *verdict.issues)
+        return
     for bent in verdict.conversions:
         code = "ignored_key" if bent.code in UNDECLARED else "lax-conversion"
         after = "" if code == "ignored_key" else bent.message
         candidate.edits.append(Edit(code, Risk.INFERRED, candidate.start, candidate.end, after, bent.path))
     late = len(edits) + len(verdict.conversions)
     if late and ceiling < Risk.INFERRED:
-        return over_the_ceiling(candidate, candidate.edits[-late:])
-    candidate.valid = verdict
-    return candidate
+        over_the_ceiling(candidate, candidate.edits[-late:])
+    else:
+        candidate.valid = verdict
 
 
 def _other_currency(candidate: Candidate[Any], text: str) -> Issue | None:

@@ -17,7 +17,7 @@ first token that more text could change, and continues from there when more has 
 from __future__ import annotations
 
 import re
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from sys import maxsize
 from typing import Any, Final, NamedTuple, cast
 
@@ -162,7 +162,7 @@ class Parser:
     counts: Counts | None = None
     """The keys of the root that count, where the rest is optional: see `LenientParser`."""
 
-    comma = 0
+    comma: int = field(default=0, init=False)
     """Position of the last comma between items."""
     looked = 0
     """The number of characters scanned to count brackets."""

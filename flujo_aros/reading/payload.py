@@ -1011,7 +1011,7 @@ class LenientParser(Parser):
     the edit `cleaned`, without a replacement. `NaN` and `Infinity` become numbers.
     """
 
-    counts: Counts
+    counts: Counts  # pyright: ignore[reportIncompatibleVariableOverride] (this parser is never made without)
 
     def _run(self) -> Parsed:
         try:

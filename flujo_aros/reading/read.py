@@ -49,25 +49,20 @@ _LIMITS: Final = Limits()
 _FIRST_OF_JSON: Final = frozenset('{["-0123456789tfn')
 
 
+class ReadOptions(TypedDict, total=False):
+    """The options of `read` and of `StreamReader`."""
+
+    risk: Risk | None
+    truncated: bool | None
+    pick: Pick
+    limits: Limits
+
+
 @overload
-def read(
-    text: str,
-    contract: Contract[T] | type[T] | TypeAdapter[T],
-    *,
-    risk: Risk | None = None,
-    truncated: bool | None = None,
-    pick: Pick = "last",
-    limits: Limits = ...,
-) -> Reading[T]: ...
+def read(text: str, contract: Contract[T] | type[T] | TypeAdapter[T], **options: Unpack[ReadOptions]) -> Reading[T]: ...
 @overload
 def read(  # a schema, or a type that type checkers cannot express here, such as `int | None`
-    text: str,
-    contract: Any,
-    *,
-    risk: Risk | None = None,
-    truncated: bool | None = None,
-    pick: Pick = "last",
-    limits: Limits = ...,
+    text: str, contract: Any, **options: Unpack[ReadOptions]
 ) -> Reading[Any]: ...
 def read(
     text: str,
@@ -211,15 +206,6 @@ def parse_and_validate(text: str, schema: dict[str, Any] | None = None) -> Any:
 
 _PATIENCE: Final = 16
 """An uncertain candidate is tried again once the text after it has grown by this fraction, which keeps it linear."""
-
-
-class ReadOptions(TypedDict, total=False):
-    """The options of `read` that `StreamReader` also accepts."""
-
-    risk: Risk | None
-    truncated: bool | None
-    pick: Pick
-    limits: Limits
 
 
 class StreamReader(Generic[T]):

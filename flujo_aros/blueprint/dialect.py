@@ -62,6 +62,15 @@ OTHER_KEYS: Final[Mapping[str, Hint]] = {
     ),
     **dict.fromkeys(("prompt", "template"), _key("input", sure=False)),  # or the prompt of the agent
     "user_prompt": _key("input"),
+    "id": _key("name"),
+    "messages": Hint("; write `input`, and `system_prompt` in the agent"),
+    "with": Hint("; write `input`"),
+    "continue-on-error": Hint("; write `fallback`, a step that runs instead of one that failed"),
+    "timeout-minutes": Hint("; write `timeout`, in seconds"),
+    **dict.fromkeys(
+        ("output", "output_key", "save_as", "result", "outputs"),
+        Hint("; `steps.NAME.output` is the value of a step, and `sink_to` puts it into the context"),
+    ),
     **dict.fromkeys(("retry", "max_retries"), _key("retries")),
     **dict.fromkeys(("schema", "output_type", "response_model"), _key("output_schema")),
     **dict.fromkeys(("temperature", "top_p", "top_k", "max_tokens", "seed"), Hint("; write it under `config:`")),
@@ -78,6 +87,7 @@ AGENT_KEYS: Final[Mapping[str, Hint]] = {
     **dict.fromkeys(("schema", "output_type", "response_format", "response_model"), _key("output_schema")),
     **dict.fromkeys(("input_schema", "input_type"), Hint("; an agent takes any input; `output_schema` is its answer")),
     **dict.fromkeys(("temperature", "top_p", "max_tokens", "seed"), Hint("; write it under `model_settings:`")),
+    "memory": Hint("; write `use_history: true` at the step"),
     "provider": Hint("; write it in `model`, as in openai:gpt-4o-mini"),
 }
 """Keys of agents in other tools, with their counterparts here."""

@@ -84,10 +84,9 @@ def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
     if "system_prompt" in keys:
         others = {**AGENT_KEYS}
     elif len(path) == 1 and owner in BLOCKS.values():
-        others = {name: hint for each in keys for name, hint in IN_KIND.get(each, {}).items()}
+        others = {**OTHER_KEYS, **{name: hint for each in keys for name, hint in IN_KIND.get(each, {}).items()}}
         if key not in others and (elsewhere := _elsewhere(key)) is not None:
             return elsewhere.after(start)
-        others = {**OTHER_KEYS, **others}
     elif "body" in keys:
         others = {
             name: hint for name, hint in BODY_KEYS.items() if hint.suggestion is None or hint.suggestion.meant in keys

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, Final
 
 from flujo_aros.contract.schema import JsonSchema
-from flujo_aros.contract.validators import path_of
+from flujo_aros.contract.validators import path_of, wrapped_in
 from flujo_aros.errors import ContractError, Hint, Suggestion
 from flujo_aros.json_data import ANNOTATING, CONSTRAINING, Place, is_dict, is_list, schemas_in
 from flujo_aros.spelling import nearest, only_near, short
@@ -37,6 +37,8 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
     >>> [str(error) for error in misspelt_in({"type": "object", "propertys": {}})]
     ["'propertys' is not a keyword of JSON Schema and would be ignored; did you mean 'properties'?"]
     """
+    if wrapped_in(schema) is not None:
+        return  # no schema at all, which is an error of its own
     found = list(schemas_in(schema))
     for path, part in found:
         form = part.get("format")

@@ -59,7 +59,7 @@ from flujo_aros.contract.schema import (
     not_a_time,
 )
 from flujo_aros.errors import ContractError, Hint, Suggestion
-from flujo_aros.json_data import References, is_dict, is_list, objects_in, parts, value_at
+from flujo_aros.json_data import CONSTRAINING, References, is_dict, is_list, objects_in, parts, value_at
 from flujo_aros.outcome import Issue
 from flujo_aros.spelling import clip, only_near
 
@@ -650,7 +650,33 @@ class SchemaValues:
         return Invalid(tuple(issues)) if issues else Valid(value)
 
 
+_WRAPPERS: Final[Sequence[Sequence[str]]] = (
+    ("json_schema", "schema"),
+    ("schema",),
+    ("parameters",),
+    ("input_schema",),
+    ("function", "parameters"),
+)
+
+
+def wrapped_in(schema: JsonSchema) -> Sequence[str] | None:
+    """Return the path of the schema in a part of a request that contains one, such as OpenAI's `response_format` or
+    the definition of a tool, or None for a schema.
+
+    >>> wrapped_in({"type": "json_schema", "json_schema": {"name": "ticket", "schema": {"type": "object"}}})
+    ('json_schema', 'schema')
+    """
+    if (CONSTRAINING - {"type"}) & schema.keys() or schema.get("type") in _TYPES:
+        return None
+    found = ((path, value_at(schema, path)) for path in _WRAPPERS)
+    return next((path for path, inner in found if is_dict(inner) and CONSTRAINING & inner.keys()), None)
+
+
 def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
+    path = wrapped_in(schema)
+    if path is not None:
+        where = ".".join(path)
+        raise ContractError(f"this contains a JSON Schema, under `{where}`, but is not one; write only that schema")
     for last, engine in enumerate(engines()):
         try:
             return jsonschema_rs.validator_for(schema, pattern_options=engine, validate_formats=True, offline=True)

@@ -146,7 +146,7 @@ def nearest_root(name: str, known: Iterable[str]) -> Hint:
         return found.of(name)
     variable = nearest(name, VARIABLES).suggestion
     if variable is None:
-        return found
+        return Hint(f"{found}; a field of the input is input.{name}, the value of a step steps.{name}.output")
     return Hint(f"; did you mean {variable.meant!r} ({VARIABLES[variable.meant]})?", variable)
 
 

@@ -178,6 +178,36 @@ def test_a_file_that_is_not_a_blueprint_says_why(text: str, message: str):
     assert mistakes(text)[0].startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("id: x", "unknown key 'id'; write `name`"),
+        ("with: {a: 1}", "unknown key 'with'; write `input`"),
+        ("messages: []", "unknown key 'messages'; write `input`, and `system_prompt` in the agent"),
+        ("continue-on-error: true", "write `fallback`, a step that runs instead of one that failed"),
+        ("timeout-minutes: 5", "unknown key 'timeout-minutes'; write `timeout`, in seconds"),
+        ("output: result", "`steps.NAME.output` is the value of a step, and `sink_to` puts it into the context"),
+        ("input: '{{ topic }}'", "a field of the input is input.topic, the value of a step steps.topic.output"),
+    ],
+)
+def test_keys_and_variables_of_other_tools_say_what_to_write_here(line: str, words: str) -> None:
+    (found,) = mistakes(one_step(f"uses: agents.a\n    {line}"))
+    assert words in found
+
+
+def test_a_request_of_openai_as_a_schema_is_one_error() -> None:
+    around = "{type: json_schema, json_schema: {name: t, schema: {type: object}}}"
+    text = f"agents: {{a: {{model: 'openai:x', output_schema: {around}}}}}\nsteps: [{{name: s, uses: agents.a}}]\n"
+    (found,) = mistakes(text)
+    assert "this contains a JSON Schema, under `json_schema.schema`, but is not one" in found
+
+
+def test_an_expression_is_not_the_name_of_a_model() -> None:
+    text = "agents: {a: {model: 'ChatOpenAI(model=x)'}}\nsteps: [{name: s, uses: agents.a}]\n"
+    (found,) = mistakes(text)
+    assert "the model 'ChatOpenAI(model=x)' is not a name; write PROVIDER:NAME" in found
+
+
 def test_an_unreadable_file_is_reported_in_one_sentence(tmp_path: Path):
     (tmp_path / "latin.yaml").write_bytes(b"name: \xff")
     for name, words in [

@@ -336,3 +336,28 @@ def test_names_that_are_not_a_list_are_an_error() -> None:
     for make in (lambda: Output.event(None), lambda: Output.block("a", required=None)):  # type: ignore[arg-type]
         with pytest.raises(ContractError, match="must be a list of names, not None"):
             make()
+
+
+@pytest.mark.parametrize(
+    ("place", "around"),
+    [
+        ("json_schema.schema", {"type": "json_schema", "json_schema": {"name": "t", "strict": True, "schema": ...}}),
+        ("schema", {"name": "t", "strict": True, "schema": ...}),
+        ("parameters", {"name": "t", "description": "A tool.", "parameters": ...}),
+        ("input_schema", {"name": "t", "input_schema": ...}),
+        ("function.parameters", {"type": "function", "function": {"name": "t", "parameters": ...}}),
+    ],
+)
+def test_a_schema_inside_a_part_of_a_request_is_an_error_that_says_where_the_schema_is(place: str, around: Any) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    *outer, last = place.split(".")
+    within = around
+    for key in outer:
+        within = within[key]
+    within[last] = schema
+    with pytest.raises(ContractError, match=f"this contains a JSON Schema, under `{place}`, but is not one"):
+        read("{}", around)
+
+
+def test_a_schema_may_have_annotations_with_these_names() -> None:
+    assert isinstance(read("{}", {"type": "object", "name": "t", "schema": {"type": "object"}}), Accepted)

@@ -673,9 +673,9 @@ def wrapped_in(schema: JsonSchema) -> Sequence[str] | None:
 
 
 def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
-    path = wrapped_in(schema)
-    if path is not None:
-        where = ".".join(path)
+    inside = wrapped_in(schema)
+    if inside is not None:
+        where = ".".join(inside)
         raise ContractError(f"this contains a JSON Schema, under `{where}`, but is not one; write only that schema")
     for last, engine in enumerate(engines()):
         try:

@@ -650,7 +650,7 @@ class SchemaValues:
         return Invalid(tuple(issues)) if issues else Valid(value)
 
 
-_WRAPPERS: Final[Sequence[Sequence[str]]] = (
+_WRAPPERS: Final[Sequence[tuple[str, ...]]] = (
     ("json_schema", "schema"),
     ("schema",),
     ("parameters",),
@@ -659,7 +659,7 @@ _WRAPPERS: Final[Sequence[Sequence[str]]] = (
 )
 
 
-def wrapped_in(schema: JsonSchema) -> Sequence[str] | None:
+def wrapped_in(schema: JsonSchema) -> tuple[str, ...] | None:
     """Return the path of the schema in a part of a request that contains one, such as OpenAI's `response_format` or
     the definition of a tool, or None for a schema.
 

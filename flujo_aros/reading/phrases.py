@@ -25,6 +25,9 @@ def word_set(words: str) -> frozenset[str]:
 class Phrases:
     """A list of lower-case expressions that are searched for together and match in any letter case.
 
+    All alternatives of a part that begins with `_START` match only there: `_START + "a|b"` is `a` or `b` at the start
+    of a sentence.
+
     Each search first runs a linear automaton, made of the same expressions without their look-around. Most texts have
     none of the phrases, and the automaton shows that at once. It reads the text in lower case, because a
     case-insensitive automaton takes four times as long to compile, and each process compiles those that its replies

@@ -25,9 +25,8 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
 from flujo_aros.reading.grammar import SHORT_COMMENT, expression
-from flujo_aros.reading.scalars import name_words, other_unit, read_time
+from flujo_aros.reading.scalars import WORD, name_words, other_unit, read_time
 from flujo_aros.reading.scanner import CODE_FENCES
-from flujo_aros.reading.undeclared import WORD
 
 _FENCE: Final = expression(r"(?:```|~~~)[ \t]{0,20}([\w+#.-]{0,40})[^\n]{0,200}\n(.*?)(?:```|~~~|\Z)", re.S)
 _FENCE_END: Final = expression(r"\A\s*(?:```|~~~)[ \t]*(?=\n|\Z)")

@@ -928,12 +928,12 @@ class Choice(NamedTuple):
     code: str
 
 
-_WORD: Final = expression(r"[A-Z]+(?![^\W_A-Z\d])|[A-Z]?[^\W_A-Z\d]+|[^\W_]+?(?=[A-Z])|\d+|[^\W_]+")
+WORD: Final = expression(r"[A-Z]+(?![^\W_A-Z\d])|[A-Z]?[^\W_A-Z\d]+|[^\W_]+?(?=[A-Z])|\d+|[^\W_]+")
 
 
 def name_words(name: str) -> list[str]:
     """Return the words of a name: `dose_mg`, `doseMg` and `Dose (mg)` are `dose` and `mg`."""
-    return [fold(word) for word in _WORD.findall(name)]
+    return [fold(word) for word in WORD.findall(name)]
 
 
 def match_choice(value: Any, source: Any, shape: Shape, hints: Hints = NO_HINTS) -> Choice | None:

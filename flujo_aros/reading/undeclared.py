@@ -19,6 +19,7 @@ from flujo_aros.contract import TIMES, Shape, fold
 from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
 from flujo_aros.reading.phrases import word_set
+from flujo_aros.reading.scalars import WORD
 from flujo_aros.spelling import distance
 
 # --- names --------------------------------------------------------------------------------------------------------
@@ -33,9 +34,6 @@ class Likeness(IntEnum):
     SAME = 2
     """Another word for the same thing: enough to rename if the value fits, not enough to reject if it does not."""
     SURE = 3
-
-
-WORD: Final = expression(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
 
 def _stem(word: str) -> str:

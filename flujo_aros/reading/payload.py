@@ -450,9 +450,7 @@ def _moved(outcome: Reading[T], text: str, raw: str, by: int, repairs: tuple[Rep
         draft = outcome.draft
         moved = None if draft is None else Draft(draft.value, (draft.span[0] + by, draft.span[1] + by))
         return Rejected(outcome.reason, outcome.issues, text, raw, moved, outcome.seen)
-    inside = [
-        Repair(r.code, r.risk, r.path, (r.span[0] + by, r.span[1] + by), r.before, r.after) for r in outcome.repairs
-    ]
+    inside = (replace(repair, span=(repair.span[0] + by, repair.span[1] + by)) for repair in outcome.repairs)
     every = (*repairs, *inside)
     return Accepted(outcome.value, Trust.of(every), outcome.origin, every, text)
 

@@ -129,7 +129,7 @@ CORRECTS: Final = Phrases(
     rf"|(?:apologies|sorry)(?!{_LATENESS})|no, (?!no |nothing|there|thank|that'?s all)|nope"
     r"|rather, |i (?:meant|mean|misread|misspoke|mistyped|miscounted|mixed up|confused|forgot|overlooked|missed"
     r"|was wrong"
-    r"|change my mind|changed my mind|copied the wrong|had the wrong|used the wrong|read the wrong"
+    r"|change my mind|changed my mind|had the wrong"
     r"|got (?:the )?[\w ]{1,30}wrong|stand corrected|take (?:that"
     r"|it) back|retract)"
     r"|let me (?:correct|fix|revise|redo|rephrase|amend|change|(?:re|double)-?check|verify|reconsider|try)"
@@ -258,14 +258,14 @@ SAMPLE: Final = Phrases(
     r"\b(?:examples?|samples?|templates?|placeholders?|skeleton|illustration|illustrative|hypothetical|dummy|mock"
     r"|fictional|made[- ]up|(?<!in the )(?<!to the )(?<!following the )(?<!matching the )(?:expected|required|desired"
     r"|correct|right|target) (?:json |output |response )?(?:format|structure|schema|shape)|(?:format|structure"
-    r"|schema) (?:would|should|looks)|would look like|could look like|might look like|(?:would|could|might"
+    r"|schema) (?:would|should|looks)|(?:would|could|might"
     r"|should) (?:\w+ )?(?:look|be)\b|typically|usually|looks? like this|something like (?:this|the following)|(?:of"
     r"|in|have|has|takes?) th(?:is|e following) (?:form|kind|shape)|for instance|e\.g\.)\b",
     r"\b(?:beispiel\w*|muster|vorlage|platzhalter|(?:erwartetes?|gewünschtes?) format|so (?:würde|könnte|sähe)"
     r"|(?:würden?|könnten?|sähen?) (?:\w+ ){0,2}(?:so|wie folgt|folgendermaßen|aussehen)|wäre"
     r"|esemp[io]o?|modello|sarebbe|exemplos?|modelo|seria|voorbeeld\w*|sjabloon|zou)\b",
-    r"\b(?:par exemple|exemples?|modèle|gabarit|format attendu|fictif|fictive|ressembler(?:ait)?|aurait la forme)\b",
-    r"\b(?:por ejemplo|ejemplos?|plantilla|muestra|formato esperado|ficticio|se vería|tendría (?:esta|la) forma)\b",
+    r"\b(?:exemples?|modèle|gabarit|format attendu|fictif|fictive|ressembler(?:ait)?|aurait la forme)\b",
+    r"\b(?:ejemplos?|plantilla|muestra|formato esperado|ficticio|se vería|tendría (?:esta|la) forma)\b",
     r"示例|例子|样例|范例|模板|样本|格式如下|例如|比如",
     r"例えば|サンプル|テンプレート|見本|例[:：]|の例|形式は",
 )
@@ -587,10 +587,9 @@ COMPARED: Final = Phrases(
     r"|\Azum vergleich(?:,? (?:das|der|die) \w+)?\s*[:：]\Z",
     rf"\A(?:(?:pour|par) comparaison[,:]? )?(?:(?:le|la|les|une?) |l')?(?:(?:ancien(?:ne)?|mauvaise?)s? {_ANSWER_FR}"
     rf"|{_ANSWER_FR} (?:précédente?|originale?|initiale?|incorrecte?|erronée?|d'origine)s?)"
-    r"(?: (?:était|étaient|serait))?\s*[:：]\Z|\A(?:pour|par) comparaison\s*[:：]\Z",
-    rf"\A(?:(?:para|en) compara(?:ción|r)[,:]? )?(?:(?:el|la|los|una?) )?{_ANSWER_ES}"
-    r" (?:anterior|previ[oa]|original|inicial|antigu[oa]|incorrect[oa]|erróne[oa])(?:e?s)?"
-    r"(?: (?:era|eran|fue|sería))?\s*[:：]\Z|\A(?:para|en) compara(?:ción|r)\s*[:：]\Z",
+    r"(?: (?:était|étaient|serait))?\s*[:：]\Z",
+    rf"\A(?:(?:para|en) compara(?:ción|r)[,:]? )?(?:(?:el|la|los|una?) )?{_ANSWER_ES} (?:anterior|previ[oa]|original"
+    r"|inicial|antigu[oa]|incorrect[oa]|erróne[oa])(?:e?s)?(?: (?:era|eran|fue|sería))?\s*[:：]\Z",
     r"\A(?:之前|以前|原来|原始|原先|旧)的?(?:答案|结果|记录|输入|数据|版本)?[:：]\Z",
     r"\A(?:以前|前|元|旧|誤った)の?(?:値|回答|結果|入力|データ)?[:：]\Z",
 )
@@ -636,7 +635,7 @@ NEVER: Final = Phrases(
     r"|might|should) have (?:said|written|been|returned|answered|put|given|looked)\b|\bwenn\b[^.!?\n]{0,60}\b(?:wäre"
     r"|hätte|würde)\b[^.!?\n]{0,60}\b(?:wäre|würde|sähe)\b|\bsi\b[^.!?\n]{0,60}\b(?:était"
     r"|avait)\b[^.!?\n]{0,60}\b(?:serait|aurait)\b|\bsi\b[^.!?\n]{0,60}\b(?:fuera|fuese"
-    r"|hubiera)\b[^.!?\n]{0,60}\b(?:sería|habría)\b|\bif i had to guess\b|\b(?:mistake|wrong|error) to (?:return|write"
+    r"|hubiera)\b[^.!?\n]{0,60}\b(?:sería|habría)\b|\b(?:mistake|wrong|error) to (?:return|write"
     r"|answer|output|say|use|give|send|report)\b",
     r"\b(?:won['’]t|will not|wouldn['’]t|would not|not going to|cannot|can['’]t|(?:should|must|may)(?: not"
     r"|n['’]t)) (?:answer|return|reply|respond|output|use|say|write|give)\b",

@@ -1126,7 +1126,7 @@ def _match_word(text: str, named: dict[str, set[Any]], own: frozenset[str], desc
             following = tokens[at + length] if at + length < len(tokens) else ""
             if "".join(tokens[at : at + length]) in _DETERMINERS and following[:1].isalnum():
                 return None
-            if any(not _announces(tokens[index + 1 : at]) for index in pending):
+            if any((_COLONS | _COPULAS).isdisjoint(tokens[index + 1 : at]) for index in pending):
                 return None
             found |= meant
             pending = []
@@ -1204,11 +1204,6 @@ def _is_letter_in_a_sentence(tokens: list[str], at: int, length: int, text: str,
     before = next((token for token in reversed(tokens[:at]) if token not in _STOPS and token not in _COPULAS), "")
     capital = re.search(rf"(?<!\w){letter.upper()}(?!\w)", text) is not None
     return before not in own | _ANSWER or not (capital or _COLONS.intersection(tokens[:at]))
-
-
-def _announces(between: list[str]) -> bool:
-    """Return whether a colon or copula separates a described word from the choice."""
-    return any(token in _COLONS or token in _COPULAS for token in between)
 
 
 def _is_remark(rest: list[str]) -> bool:

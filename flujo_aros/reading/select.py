@@ -390,7 +390,8 @@ class Search(Generic[T]):
                 self.in_rows += 1
             self.found.append(candidate)
             self.scanner.answered = self.scanner.answered or fits
-            self.scanner.numbered = self.scanner.numbered or (fits and self._may_hold_numbers(candidate))
+            may_hold_numbers = self.text[candidate.start] == "[" and self.shape.element(0).allows("integer")
+            self.scanner.numbered = self.scanner.numbered or (fits and may_hold_numbers)
         if self.growing:
             self._show(candidate, counts=counts)
 
@@ -398,9 +399,6 @@ class Search(Generic[T]):
         """Return whether a candidate is the next of the rows that a list, or a contract for any value, collects."""
         row = self.shape.only_lists or self.shape.anything
         return row and last.fits and self._is_in_a_row(last, candidate)
-
-    def _may_hold_numbers(self, candidate: Candidate[T]) -> bool:
-        return self.text[candidate.start] == "[" and self.shape.element(0).allows("integer")
 
     def _is_prose(self, candidate: Candidate[T]) -> bool:
         """Return whether brackets among words are empty, or contain a source number at the start of a line."""

@@ -127,10 +127,6 @@ _EMPTY: Final = expression(r"[{}\[\]\s]*")
 
 _QUOTES: Final = "\"'“”‘’«»„"
 
-_NOTATIONS: Final = {
-    read_lines: "key-value-lines", read_items: "list-items", read_tags: "field-tags", read_table: "table"
-}  # fmt: skip
-"""The readers of other notations than JSON, in order, and the codes of their repairs."""
 _MARKED: Final = (read_tags, read_table)
 """Notations that a reply which declines may use to show a form."""
 _NO_ARGUMENTS: Final = frozenset({"unquoted-value", "call-around", "ignored_key", "near_miss_key", "moved_key"})
@@ -1017,15 +1013,19 @@ class Search(Generic[T]):
             return None
         apart = [c for c in self.found if c.rank != INLINE and c.reason is not Reason.ECHOED_SCHEMA]
         text = mask_reasoning(self.text, unopened=True)
-        for reads, code in _NOTATIONS.items():
+        for reads, code, risk in (
+            (read_lines, "key-value-lines", Risk.INFERRED),
+            (read_items, "list-items", Risk.INFERRED),
+            (read_tags, "field-tags", Risk.INFERRED),
+            (read_table, "table", Risk.INFERRED),
+        ):
             if apart and reads is not read_tags:
                 continue
             node = reads(text, self.shape)
             if node is not None and reads in _MARKED and _SHOWS_FORM.search(text, 0, node.start):
                 return None
             if node is not None and all(node.start <= c.start < node.end for c in apart):
-                form = "[…]" if node.kind == ARRAY else "{…}"
-                edit = Edit(code, Risk.INFERRED, node.start, node.end, form, "$")
+                edit = Edit(code, risk, node.start, node.end, "[…]" if node.kind == ARRAY else "{…}", "$")
                 return self._only(self._of_node(node, [edit]))
         return None
 

@@ -66,9 +66,11 @@ def as_text(value: Any) -> str:
 
 
 def reject_content(value: Any) -> None:
-    """Raise a `TypeError` for a value that cannot be written as text: an image or the like, or something containing
-    one.
+    """Raise a `TypeError` for a value that cannot be written as text: bytes, an image or the like, or something
+    containing one.
     """
+    if isinstance(value, (bytes, bytearray)):
+        raise TypeError('bytes are not text; decode them, or pass BinaryContent(data, media_type="image/png")')
     if not isinstance(value, (str, int, float)) and has_content(value):
         kind = type(value).__name__
         raise TypeError(f"{kind} is or contains an image or other content that cannot be written as text; {AS_CONTENT}")

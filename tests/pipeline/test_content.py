@@ -73,6 +73,13 @@ def test_content_inside_text_or_data_is_rejected_before_any_call(source: Any, gi
     assert 'make it an element of the input: ["What is in this?", "{{ input }}"]' in message
 
 
+def test_bytes_without_a_media_type_are_rejected_before_any_call() -> None:
+    model = ScriptedModel()
+    run = Runner(Step("look", Agent(model))).run_sync(IMAGE.data)
+    assert (run.status, model.calls) == (RunStatus.FAILED, 0)
+    assert 'bytes are not text; decode them, or pass BinaryContent(data, media_type="image/png")' in str(run.error)
+
+
 def test_a_function_receives_content_unchanged() -> None:
     assert Runner(Call("kind", lambda value: value.media_type)).run_sync(IMAGE).output == "image/png"
 

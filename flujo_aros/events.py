@@ -352,6 +352,8 @@ class BufferedObserver(Observer, Protocol):
 
 
 _observers: ContextVar[tuple[Observer, ...]] = ContextVar("flujo_aros_observers", default=())
+current_observers: Final = _observers.get
+"""Returns the active observers. Data that only observers need is not computed if there are none."""
 _scope: ContextVar[Scope] = ContextVar("flujo_aros_scope", default=NOWHERE)
 _ids: Final = count(1)
 
@@ -371,11 +373,6 @@ def observing(*observers: Observer) -> Generator[None]:
         yield
     finally:
         _observers.reset(token)
-
-
-def is_heard() -> bool:
-    """Return whether there is an observer; data that only observers need is not computed otherwise."""
-    return bool(_observers.get())
 
 
 def emit(event: Event) -> None:

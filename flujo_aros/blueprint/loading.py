@@ -27,7 +27,7 @@ from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, TOO_MANY, Nod
 from flujo_aros.blueprint.environment import Chosen, rejected_endpoint
 from flujo_aros.blueprint.files import not_utf8, why_unread
 from flujo_aros.configured import hints_of, models_in, owner_of, sentence
-from flujo_aros.contract import compile_contract, misspelt_in
+from flujo_aros.contract import SchemaValues, compile_contract, misspelt_in, misspelt_of
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.host import AgentSpec, mistaken
 from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, is_dict, is_list
@@ -210,9 +210,11 @@ def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
             yield from parts_of(node, f"{path}[]" if word == "items" else path)
 
 
-def _misspelt(schema: Node) -> Iterator[tuple[Place, ContractError]]:
+def _misspelt(schema: Node, *, compiles: bool) -> Iterator[tuple[Place, ContractError]]:
     """Yield the misspelt words of a schema, each with its place: that of a key, or of a value."""
-    for error in misspelt_in(schema.plain()):
+    plain = schema.plain()
+    values = compile_contract(plain).values if compiles else None
+    for error in misspelt_of(values) if isinstance(values, SchemaValues) else misspelt_in(plain):
         is_key = error.suggestion is not None and error.path[-1] == error.suggestion.written
         yield (schema.key_at if is_key else schema.at)(error.path), error
 
@@ -473,7 +475,8 @@ class Loading:
             return True
         if "from" in node.members and not node.members.keys() & {"type", "properties", "enum", "anyOf"}:
             return self._type(node.members["from"], alone=typed and len(node.members) == 1, typed=typed)
-        wrong: list[tuple[Place, str | ContractError]] = [*_invalid_parts(node), *_misspelt(node)]
+        wrong: list[tuple[Place, str | ContractError]] = [*_invalid_parts(node)]
+        wrong += _misspelt(node, compiles=not wrong)
         wrong += () if wrong else _accepts_every_value(node)
         for place, message in wrong:
             self.doubt(place, message)

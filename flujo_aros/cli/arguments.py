@@ -317,7 +317,7 @@ def _schema_file(name: str) -> dict[str, Any] | bool:
     if not is_dict(schema):
         raise UsageError(f"--schema {name!r}: a JSON Schema is an object, this is {type(schema).__name__}")
     try:
-        require_keywords(schema)
+        require_keywords(compile_contract(schema))
     except ContractError as error:
         raise UsageError(f"--schema {name!r}: {error}") from error
     return schema

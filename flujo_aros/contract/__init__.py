@@ -63,7 +63,11 @@ from flujo_aros.contract.marks import (
     reject_iterations as reject_iterations,
     without_reasoning as without_reasoning,
 )
-from flujo_aros.contract.misspelt import misspelt_in as misspelt_in, require_keywords as require_keywords
+from flujo_aros.contract.misspelt import (
+    misspelt_in as misspelt_in,
+    misspelt_of as misspelt_of,
+    require_keywords as require_keywords,
+)
 from flujo_aros.contract.schema import (
     ANY as ANY,
     DECIMAL as DECIMAL,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
+from flujo_aros.contract.contracts import Contract
 from flujo_aros.contract.schema import JsonSchema
-from flujo_aros.contract.validators import path_of, wrapped_in
+from flujo_aros.contract.validators import SchemaValues, path_of, wrapped_in
 from flujo_aros.errors import ContractError, Hint, Suggestion
 from flujo_aros.json_data import ANNOTATING, CONSTRAINING, Place, is_dict, is_list, schemas_in
 from flujo_aros.spelling import nearest, only_near, short
@@ -71,19 +73,29 @@ def _undeclared(parts: Sequence[tuple[Place, JsonSchema]]) -> Iterator[tuple[Pla
                     yield (*path, "required", number), name, optional
 
 
-def require_keywords(schema: Mapping[str, Any]) -> None:
-    """Raise `ContractError` for the first misspelt word of a schema, and for a schema that accepts every value, because
-    none of its keys is a keyword for one.
+@lru_cache(maxsize=512)
+def misspelt_of(values: SchemaValues) -> tuple[ContractError, ...]:
+    """Return the misspelt words of a schema that compiles. It is searched once, however many steps share it."""
+    return tuple(misspelt_in(values.json_schema))
 
-    >>> require_keywords({"properties": {"age": {"minimun": 3}}})
+
+def require_keywords(contract: Contract[Any]) -> None:
+    """Raise `ContractError` for the first misspelt word of a JSON Schema, and for a schema that accepts every value,
+    because none of its keys is a keyword for one. The schemas of types have no such errors.
+
+    >>> from flujo_aros.contract import compile_contract
+    >>> require_keywords(compile_contract({"properties": {"age": {"minimun": 3}}}))
     Traceback (most recent call last):
         ...
     flujo_aros.errors.ContractError: at $.properties.age: 'minimun' is not a keyword of JSON Schema and would be \
 ignored; did you mean 'minimum'?
     """
-    for error in misspelt_in(dict(schema)):
+    if not isinstance(contract.values, SchemaValues):
+        return
+    for error in misspelt_of(contract.values):
         where = path_of(error.path[:-1])
         raise ContractError(f"{error}" if where == "$" else f"at {where}: {error}", error.path)
+    schema = contract.json_schema
     unknown = [key for key in schema if key not in ANNOTATING and not key.startswith("x-")]
     if unknown and not CONSTRAINING & schema.keys():
         close = get_close_matches(unknown[0], CONSTRAINING, 1)

@@ -876,7 +876,8 @@ def _counter_for(annotation: Any) -> Callable[[Any], int]:
     if _counter_of(model) is _unknown:
         return lambda values: sum(map(_unknown, values))
     if all(field.is_required() for field in model.model_fields.values()):
-        return lambda values: len(model.model_fields) * len(values)
+        each = len(model.model_fields)
+        return lambda values: each * len(values)
     return lambda values: sum([len(value.__pydantic_fields_set__) for value in values])
 
 

@@ -62,7 +62,7 @@ from pydantic_core import to_json
 
 from flujo_aros.contract import Contract, JsonSchema, TaggedContract
 from flujo_aros.errors import UsageError
-from flujo_aros.events import AskFinished, AskStarted, Finish, StageSkipped, emit, is_heard, span
+from flujo_aros.events import AskFinished, AskStarted, Finish, StageSkipped, current_observers, emit, span
 from flujo_aros.host.content import is_content, mark_of
 from flujo_aros.host.models import can_stream, profile_of
 from flujo_aros.host.output import structured
@@ -229,7 +229,7 @@ class ReportedCall:
         self.began = perf_counter()
         if own:
             run.exchange.began, run.exchange.seconds = self.began, None
-        if is_heard():
+        if current_observers():
             started = AskStarted(
                 stage=call.stage,
                 attempt=call.attempt,

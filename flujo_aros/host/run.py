@@ -31,7 +31,7 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from flujo_aros.contract import Check, Contract, TaggedContract
-from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, Event, StageFinished, is_heard, span
+from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, Event, StageFinished, current_observers, span
 from flujo_aros.host.content import Prompt
 from flujo_aros.host.models import Once, is_form_sent, wants_output
 from flujo_aros.host.output import PartialOutput, allows_nothing
@@ -375,7 +375,7 @@ class Run:
         `hidden` are objects that may contain secrets in fields named as such, for example dependencies and model
         settings.
         """
-        if not is_heard():
+        if not current_observers():
             yield
             return
         run_id, name, before, started = self.run_id, self.name, copy(self.usage), time.perf_counter()

@@ -22,8 +22,8 @@ from flujo_aros.events import (
     StepFinished,
     StepNoted,
     StepStarted,
+    current_observers,
     emit,
-    is_heard,
     span,
 )
 from flujo_aros.outcome import Degraded, Outcome, Rejected, Trust
@@ -366,7 +366,7 @@ def sentence_of(raised: BaseException) -> str:
 
 def emit_run_finished(finish: Finish, ended: RunResult) -> None:
     """Emit the event for the end of a run."""
-    if is_heard():
+    if current_observers():
         finish(
             RunFinished(
                 run_id=ended.run_id,
@@ -381,18 +381,18 @@ def emit_run_finished(finish: Finish, ended: RunResult) -> None:
 
 def step_span(run_id: str, name: str, kind: str) -> AbstractContextManager[Finish]:
     """Attribute events inside the block to this step; without observers none are emitted."""
-    return span(StepStarted(run_id=run_id, name=name, kind=kind)) if is_heard() else UNHEARD
+    return span(StepStarted(run_id=run_id, name=name, kind=kind)) if current_observers() else UNHEARD
 
 
 def emit_call(given: Any) -> None:
     """Emit the event for a call of a step's function with this argument."""
-    if is_heard():
+    if current_observers():
         emit(FunctionCalled(input=given))
 
 
 def emit_step_finished(finish: Finish, run_id: str, slot: Slot) -> None:
     """Emit the event for the end of a step."""
-    if is_heard():
+    if current_observers():
         finish(step_finished(run_id, slot.result, slot.work))
 
 
@@ -416,5 +416,5 @@ def step_finished(run_id: str, ended: StepResult[Any], work: Work) -> StepFinish
 
 def emit_note(note: str, data: Callable[[], dict[str, Any]]) -> None:
     """Emit the data that a step reports besides its value, if there are observers."""
-    if is_heard():
+    if current_observers():
         emit(StepNoted(note=note, data=data()))

@@ -23,7 +23,7 @@ from flujo_aros.events import (
     RunStarted,
     StepFinished,
     StepStarted,
-    is_heard,
+    current_observers,
     observing,
     span,
 )
@@ -423,7 +423,7 @@ class Runner(Generic[T_co]):
         began = task.shared.value
         pause: PauseRun | None = None
         with observing(*listeners) if listeners else UNHEARD:
-            secrets = self._secrets(task) if is_heard() else ()
+            secrets = self._secrets(task) if current_observers() else ()
             started = RunStarted(
                 run_id=task.run_id,
                 pipeline=name,
@@ -433,7 +433,7 @@ class Runner(Generic[T_co]):
                 settled=frozenset(recording.recorded) if recording is not None and task.resumed else None,
                 carrier=task.carrier,
             )
-            with span(started) if is_heard() else UNHEARD as finish:
+            with span(started) if current_observers() else UNHEARD as finish:
                 try:
                     with ledger:
                         async with self._source() as models:

@@ -694,9 +694,7 @@ class Step(TakesInput[T_co]):
         own = self.agent.output_schema if isinstance(self.agent, AgentSpec) else None
         for like in (None if where else self.contract, self.processing.schema, own):
             if like is not None and type_reference(like) is None:
-                contract = compile_contract(like)
-                if isinstance(contract.values, SchemaValues):
-                    require_keywords(contract.json_schema)
+                require_keywords(compile_contract(like))
         _ = self._given  # so that an invalid template fails now
         _, source = _like(self)  # raises for `processing` without effect
         if self.processing.enforcement == "off" and source == "agent" and not isinstance(self.agent, AgentSpec):

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 from flujo_aros.configured import Configured
 from flujo_aros.contract import Contract, Event, TaggedContract, compile_contract
 from flujo_aros.errors import UsageError
-from flujo_aros.events import ReadFinished, StageFinished, StageSkipped, StageStarted, emit, is_heard, span
+from flujo_aros.events import ReadFinished, StageFinished, StageSkipped, StageStarted, current_observers, emit, span
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected
 from flujo_aros.recovery.fidelity import Examples, may_echo, unechoed, violates
@@ -128,7 +128,7 @@ def read_first(
     outcome = read_reply(reply, contract)
     if isinstance(outcome, Accepted) and may_echo(outcome, examples, contract):
         outcome = unechoed(outcome, examples, contract, ask=_asks_again(ladder.stages))
-    if is_heard():
+    if current_observers():
         _report(outcome, "first", reply, contract, capture=capture, ladder=ladder)
     return outcome
 
@@ -326,7 +326,7 @@ class Climb(Generic[T]):
         outcome = unechoed(outcome, self._task.examples, self._task.contract, ask=ask)
         outcome = outcome if judge is None else judge(outcome)
         self._settle(outcome)
-        if is_heard():
+        if current_observers():
             _report(outcome, stage, reply, self._task.contract, capture=self._task.capture, origin=self._answer)
         return outcome
 

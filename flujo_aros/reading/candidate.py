@@ -113,7 +113,7 @@ _LEFT_OUT: Final = Phrases(_ENDINGS, cased=True)
 # is why the dots are among the placeholders.
 _MAY_ELIDE: Final = Phrases(rf"(?:{_ENDINGS})[)>.…\]]*\"", cased=True)
 _MAY_BE_SLOT: Final = Phrases(
-    r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\")", r"\.\.\.\"", cased=True
+    r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\")", r"(?:\.\.\.|…)\"", cased=True
 )
 _IN_STRING, _IN_FORMULA = (Phrases(each, cased=True) for each in SUSPECTS)
 BRACKETS: Final = frozenset(
@@ -400,7 +400,7 @@ def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceil
     value = parse_json(json)
     if not is_dict(value) or has_long_number(json, 0, len(json)) or _holds_dots(text, start, end):
         return False
-    if slot_in(json, shape.named) is not None:
+    if _MAY_BE_SLOT.may_match(json) and slot_in(json, shape.named) is not None:
         return False
     if "\\" in json and (SUSPECT_ESCAPE.search(json) or may_mean_backslash(json, 0, len(json))):
         return False

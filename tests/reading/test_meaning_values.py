@@ -761,6 +761,7 @@ def test_the_same_placeholder_in_several_fields_is_a_template() -> None:
     both = {"type": "object", "properties": {"city": {"type": "string"}, "street": {"type": "string"}}}
     assert why('{"city": "string", "street": "string"}', both) is Reason.ECHOED_SCHEMA
     assert why('{"city": "...", "street": "..."}', both) is Reason.ECHOED_SCHEMA
+    assert why('{"city": "…", "street": "…"}', both) is Reason.ECHOED_SCHEMA
     assert read('{"city": "string", "street": "Quay"}', both).value == {"city": "string", "street": "Quay"}
 
 

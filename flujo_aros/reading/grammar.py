@@ -253,6 +253,8 @@ COMMENT: Final = expression(
 SHORT_COMMENT: Final = r"(?: (?: // | \# )[^\n]{0,200}\n | /\*.{0,200}?\*/ )"
 """A comment beside a key, for expressions that look ahead."""
 ELLIPSIS: Final = expression(r"\.\.\.|…")
+SENTENCE: Final = expression(r"\n|(?<=[.!?])\s|[。！？]")
+"""Between two sentences of prose."""
 
 # --- members and elements of plain JSON, and of JSON with unambiguous deviations --------------------------------------
 

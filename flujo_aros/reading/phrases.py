@@ -353,160 +353,6 @@ INVENTS: Final = Phrases(
 )
 """Says that the answer is an example, a template, a guess or made up, or asks for its source."""
 
-_ANY: Final = r"[^.!?;\n]{0,60}?"
-_THIS: Final = (
-    r"(?:this|that|it|these|those|they|(?:the|my|this|that|these|those|some|(?:one|two|none|each|any"
-    r"|some) of)(?: \w+){0,2} (?:values?|answers?|json|output|results?|records?|response|object|data|details|figures"
-    r"|numbers|fields|above)|the above)"
-)
-"""The answer or one of its fields, as the subject or the object of a clause."""
-_SOURCES: Final = (
-    r"(?:texts?|messages?|e-?mails?|documents?|inputs?|sources?|scans?|images?|photos?|pages?|files?|attachments?|pdf"
-    r"|links?|urls?|websites?|database|handwriting|invoices?|receipts?|transcripts?|original)"
-)
-_FALSE: Final = (
-    r"(?:wrong|incorrect|inaccurate|off\b|mistaken|erroneous|mis(?:spel\w+|read|taken|labell?ed)|incomplete"
-    r"|out(?:dated| of date)|(?:an? )?(?:errors?|mistakes?|typos?)|missing|truncated|different|differ|swapped"
-    r"|too (?:high|low)|higher|lower|changed?\b|falsch|fehlerhaft|(?:un)vollständig|erronée?s?|faux|fausses?"
-    r"|incorrecte?s?|inexacte?s?|incorrect[oa]s?|errad[oa]s?|errat[oaie]|equivocad[oa]s?|mal\b|sbagliat[oaie]|onjuist"
-    r"|fout|verkeerd)"
-)
-_EXAMPLE: Final = (
-    r"(?:(?:counter)?examples?|samples?|templates?|placeholders?|skeletons?|illustrations?|mock-?ups?|drafts?|sketch"
-    r"|beispiel\w*|muster\w*|vorlage|platzhalter\w*|exemples?|modèles?|ejemplos?|plantillas?|exemplos?|esemp\w+"
-    r"|voorbeeld\w*|entwurf|brouillon|borrador|rascunho|bozza|schets)"
-)
-_PERHAPS: Final = (
-    r"(?:may|might|could|can|perhaps|maybe|possibly|probably|likely|almost certainly|seems?|appears?"
-    r"|könn(?:t?en?|te)|kann|vielleicht|vermutlich|möglicherweise|womöglich|pourrai\w+|peut(?:-être|\b)|peuvent"
-    r"|podrían?|pued[ea]n?|quizás?|tal vez|poderiam?|pod[ea]m?|talvez|potrebber?o?|può|possono|forse|kan|kunnen"
-    r"|misschien|mogelijk|wellicht)"
-)
-_CERTAIN: Final = (
-    r"(?:sure|certain\w*|convinced|confident|positive|vouch|guarantee|swear|know|tell|verif(?:y|ied)|check(?:ed)?"
-    r"|confirm(?:ed)?|validated?|rely|trust)"
-)
-
-DISTRUSTS: Final = Phrases(
-    # the writer is not certain
-    rf"\b(?:i|we)\b(?:(?!if you)[^.!?,;\n]){{0,30}}(?:\b(?:not|cannot|no|never|less|hardly|barely|only)|n['’]t)\b"
-    rf"[^.!?,;\n]{{0,30}}\b{_CERTAIN}\b(?! (?:if|whether|what|how)(?: \w+)? (?:you|this|that)\b)",
-    r"\bbin\b[^.!?,;\n]{0,40}\bnicht (?:\w+ )?(?:sicher|überzeugt)\b|\bsuis pas\b[^.!?,;\n]{0,20}\b(?:sûre?|certaine?"
-    r"|convaincue?)\b|\bno estoy\b[^.!?,;\n]{0,20}\b(?:segur|convencid)[oa]\b|\bnão (?:tenho"
-    r"|estou)\b[^.!?,;\n]{0,20}\b(?:certez|cert|segur)[oa]\b|\bnon sono\b[^.!?,;\n]{0,20}\b(?:sicur|cert"
-    r"|convint)[oa]\b|\bik\b[^.!?,;\n]{0,20}\bniet (?:\w+ )?zeker\b|不确定|不太确定|仅供参考|確信が|自信がありま"
-    r"|\b(?:ohne gewähr|grain of salt|quote me on)\b",
-    rf"{_START}(?:(?:still|also) )?(?:not|can(?:no|['’])t|could(?:n['’]t| not)|have(?:n['’]t| not)|no) (?:\w+"
-    rf" )?{_CERTAIN}\b(?! (?:if|whether|what|how)(?: \w+)? (?:you|this|that)\b)",
-    r"\bless so\b|\b(?:less|not) (?:so )?(?:sure|certain|confident) (?:about|of|that)\b|\bi (?:strongly )?doubt\b"
-    r"|\bconfidence\b[^.!?\n]{0,30}\b(?:low|limited|moderate)\b|\bno (?:guarantee|(?:\w+ )?way (?:of knowing|to"
-    r" (?:know|tell)))\b",
-    r"\bit(?:['’]s| is) (?:\w+ )?(?:(?:hard|difficult|impossible) to (?:tell|say|know|read)|unclear|not clear|doubtful"
-    r"|(?:possible|likely|conceivable) that)\b|\b(?:chance|possibility|risk) that\b",
-    r"\b(?:nicht (?:\w+ )?(?:garantieren|ausschließen)|kann\w* nicht (?:\w+ )?sagen|(?:peux"
-    r"|puis) pas (?:\w+ )?(?:garantir|confirmer)|no puedo (?:\w+ )?(?:garantizar|confirmar)"
-    r"|não posso (?:\w+ )?(?:garantir|confirmar)|non posso (?:\w+ )?(?:garantire|confermare)"
-    r"|kan (?:ik )?niet (?:\w+ )?(?:garanderen|bevestigen))\b",
-    # it may be wrong, or differ
-    rf"\b(?:{_THIS}|i) (?:\w+ )?(?:may|might|could|can|seems?|appears?|(?:is|are) (?:\w+ )?(?:probably|likely"
-    rf"|possibly))\b (?!be (?:read|found|seen|taken|verified|checked)\b)[^.!?,;\n]{{0,40}}\b{_FALSE}",
-    rf"\b{_THIS} (?:is|are|was|were) (?:(?!not)\w+ )?(?:wrong|incorrect|inaccurate|outdated|mistaken|erroneous)\b"
-    rf"|\bthere(?:['’]s| is| are| may be| might be) (?:an?|some|one|several) (?:\w+ )?(?:errors?|mistakes?|typos?) in"
-    rf" {_THIS}\b",
-    rf"\b(?:perhaps|maybe|possibly) {_THIS}\b|\balmost certainly {_FALSE}|\b(?:actual|real|true"
-    r"|correct) (?:\w+ )?(?:will|may|might|is (?:probably|likely))\b",
-    r"\b(?:der|die|das|dies\w*|les?|la|ce\w*|el|los?|las|est\w+|os?|as?|il|i|gli|de|het|dit"
-    rf"|deze)\s?[^.!?,;\n]{{1,40}}\b{_PERHAPS} [^.!?,;\n]{{0,20}}{_FALSE}\b|\b(?:klopt|kloppen|stimmt"
-    rf"|stimmen) (?:misschien|mogelijk|wellicht|vielleicht|vermutlich|wohl) ni(?:et|cht)\b|{_START}(?:misschien"
-    rf"|vielleicht|peut-être|quizás?|puede que|tal vez|talvez|forse)\b[^.!?,;\n]{{0,40}}\b{_FALSE}\b"
-    r"|\bvermutlich nicht\b",
-    r"\b(?:could|might|may) (?:just as well|equally|as well) be\b|\bleaning towards?\b|\bis (?:also )?possible,?"
-    r" (?:too|as well)\b"
-    r"|\b(?:can['’]t|cannot|could(?:n['’]t| not)|can['’]?not) be (?:right|correct)\b",
-    # a guess, an invention, a memory
-    r"\bi(?:['’](?:m|ve|d)| am| have| had)?\b(?: (?:\w+ly|had|have|just|only|to|here|also|partly|it|them|must)){0,3}"
-    r" (?:guess(?:ed|ing)?|invent(?:ed)?|fabricated?|extrapolat\w+|estimat\w+|approximat\w+|speculat\w+|hypothes\w+"
-    r"|improvis\w+|remember|(?:have )?(?:mixed up|confused|misread))\b(?! (?:that|this|it) (?:is|was|should))",
-    r"\b(?:values?|fields|answer|details|figures|numbers|data) (?:\w+ )?(?:is|are|was"
-    r"|were) (?:(?!not)\w+ )?(?:guess(?:ed|work)?|extrapolated|invented|made[- ]up|fabricated|speculative|simulated"
-    r"|provisional|preliminary|tentative|unverified)\b",
-    r"\b(?:is|are|was|were) (?:(?!not)\w+ )?(?:an? )?(?:\w+ )?guess(?:es|ed|work)?\b|\b(?:best|wild|pure|rough"
-    r"|educated) guess\b"
-    r"|\bi (?:had to )?ma(?:de|ke) (?:an? |some )?(?!no )(?:\w+ )?(?:assumptions?|guess(?:es)?|estimates?)\b",
-    r"\bshot in the dark\b|\bat random\b|\bfrom (?:my )?memory\b|\b(?:what|as) i(?:['’]d| would) expect\b|\bfor now\b"
-    r"|\bi (?:may|might|could) have (?:mixed|confused|misread|misunderstood|missed|overlooked)\b|\bmy (?:own"
-    r" )?(?:calculation|guess|estimate|assumption|interpretation|best \w+)\b",
-    r"\b(?:geraten|erraten|(?:frei )?erfunden|devin(?:er|é)|inventée?s?|inventad[oa]s?|adivin\w+|palpite|suposição"
-    r"|supposition|indovin\w+|inventat[oaie]|gegokt|gok|raden|verzonnen)\b",
-    # to be checked, or to be confirmed
-    rf"(?:{_START}(?:(?:also|but|so) )?|\b(?:please|kindly|should|must|needs? to|i['’]d|recommend|suggest|wise|better"
-    r"|best|advisable|want|so) [^.!?,;\n]{0,30}?)\b(?:verify|verified|double-?check(?:ed|ing)?|confirm(?:ed|ing)?"
-    rf"|check(?:ing)?) (?:{_THIS}|the value|before|first|against)\b|\b(?:someone|somebody|a (?:human|person"
-    r"|colleague))\b[^.!?\n]{0,30}\b(?:review|check|verif|look|confirm)\w*",
-    r"\bnot (?:yet )?(?:\w+ )?(?:confirmed|final|verified) ?(?:yet)?\b|n['’]t (?:yet )?(?:confirmed|final|verified)\b"
-    r"|\bsubject to (?:change|confirm|approv|review|verif)\w*|\b(?:until|pending|once|still|await\w*"
-    r"|wait\w* for)\b[^.!?\n]{0,40}\b(?:approv|confirm|verif|repl(?:y|ies)|clears|signs?)\w*",
-    r"\b(?:noch|muss|müssen|nog|moet\w*|reste\w*|doit|doivent|pendiente|falta|debe|precisa\w*|pendente|ainda"
-    r"|ancora) [^.!?,;\n]{0,25}\b(?:bestätig|bevestig|confirm|conferm|verif|vérif|überprüf|geprüft)\w*|\b(?:bitte"
-    r"|merci de|veuillez|conviene|por favor,?|si prega di|controleer|gelieve)\b[^.!?;\n]{0,30}\b(?:prüf\w*|vérifi\w+"
-    r"|verifi\w+|confirm\w+|conferm\w+|controleren|na(?=\W|$)|nog even)|\b(?:à|a|por|da|te) (?:confirmer|vérifier"
-    r"|confirmar|verificar|confermare|verificare|controleren|bevestigen)\b|\b(?:provisoires?|provvisori[oa]"
-    r"|provisóri[oa]|provisional)\b|\bvorläufig|\bvoorlopig",
-    # an example, a draft, a condition
-    rf"\b{_THIS}(?:['’]s| is| are| was| were)(?: (?!not|no)\w+)?(?: an?)?(?: (?!not)\w+)? {_EXAMPLE}\b",
-    r"\b(?:as|nur|bloß|lediglich|qu['’]|que|solo|sólo|apenas|só|soltanto|slechts|maar|alleen|just|only"
-    rf"|merely)\s?(?:an? |eine? |une? |uma? |un['’]|een )?(?:\w+ )?{_EXAMPLE}\b|\b(?:illustrative|hypothetical"
-    r"|simulated|fictional|fictitious) (?:\w+|\W*$)|\breplace (?:the|these|all|those) (?:\w+ )?values?\b"
-    r"|\bused (?:sample|demo|dummy|mock|test) (?:data|values?)\b|\bfor (?:demonstration|illustration|this demo)\b",
-    rf"\b{_THIS} would (?:be|look|have|apply|become)\b(?! (?:all|every|great|nice|my|it\b|a pleasure)"
-    rf"|[^.!?\n]*[:：]\s*\Z)|\bwould (?:look like|be as)\b(?![^.!?\n]*[:：]\s*\Z)|{_START}(?:assuming|supposing"
-    rf"|provided that)\b|\b{_THIS} assumes?\b",
-    r"\b(?:falls|wenn|si|se|als)\b[^.!?\n]{0,50}\b(?:wäre|sähe|serait|sería|seria|sarebbe|zou)\b",
-    # another source, another item, another time
-    rf"\b{_THIS}(?:['’]s|['’]re)?\b[^.!?,;\n]{{0,40}}?\b(?:from|for|about|of|to|describes?|concerns?|reflects?"
-    r"|in) (?:another|(?:an?|the) (?:different|other|earlier|older|previous|wrong|old|sample|documentation|example"
-    r"|single)|last (?:year|month|week)|her (?:brother|sister)|someone else)\b",
-    r"\bnot (?:the one|what) you (?:asked|wanted|sent|gave|mean)|\b(?:this|it|answer|value|values) (?:is |are "
-    r"|was )?no longer (?:hold|appl|valid|current|correct|true|accurate)\w*|\bhas (?:since|meanwhile)\b|\bsupersede\w*"
-    r"|\bthose (?:are|were) (?:\w+ ){0,3}of (?:the|an?) (?:previous|other|different)\b|\bfrom the (?:previous|last"
-    r"|other|next) (?:page|document|message|e-?mail|file|invoice|conversation|chat)\b",
-    r"\b(?:stamm\w+|ist|sind|komm?t|komm?en|provien\w+|vien\w+|sont|est|es|son|é|são|vêm|vem|provengono|vengono|è|sono"
-    r"|is|zijn) (?:aus|von|d['’]|de|da|di|van) ?(?:eine[rmn]? |une? |een |un['’] ?)?(?:andere[rnm]?|autres?|otr[oa]s?"
-    r"|outr[oa]s?|altr[oaie])\b|\b(?:d['’]une? autre|da un['’ ]?altr[oa])\b",
-    # only a part of the source, or nothing of it
-    r"\bi\b[^.!?,;\n]{0,25}\b(?:only|just)\b[^.!?,;\n]{0,25}\b(?:half|parts?|first|beginning|fragment|excerpt"
-    r"|one page)\b|\bfrom the first (?:page|half|part|lines?)\b",
-    r"\b(?:i|we)\b[^.!?,;\n]{0,20}(?:\b(?:cannot|can not|could not|unable to|not able to|failed to)"
-    rf"|n['’]t)\b (?:\w+ )?(?:open|access|load|view|read|see|process)\b[^.!?,;\n]{{0,20}}\b{_SOURCES}\b"
-    rf"|\bwithout (?:\w+ )?(?:access to|seeing|reading)\b|\b(?:{_SOURCES}|rest)\b (?:\w+ ){{0,3}}?(?:(?:did|was|were"
-    r"|could)(?:n['’]t| not)|failed to) (?:\w+ )?(?:load|open|attached|readable|available|included)"
-    rf"|\b{_SOURCES}\b[^.!?,;\n]{{0,20}}\b(?:was|were|is|are) (?:\w+ )?(?:missing|cut off|illegible|unreadable"
-    r"|blurr\w+|ambiguous|unclear|of (?:poor|low|bad)|incomplete|truncated)\b|\bblurr(?:y|ed)\b",
-    rf"\b(?:{_SOURCES}|values?) (?:(?:does|do|did|is|was|were)(?:n['’]t| not)|never) [^.!?\n]{{0,30}}[,;:] (?:so"
-    rf" )?(?:i\b|values?\b|\d)"
-    rf"|\b(?:though|although|but|which) (?:the )?{_SOURCES} (?:never|does(?:n['’]t| not)) (?:says?|states?|mentions?)\b"
-    rf"|\bnone of (?:the|these) (?:values|details|figures) (?:is|are|comes?)\b|, not what is\b",
-    r"\b(?:konnte|kon) (?:ich |ik )?(?:nur|alleen)\b|\bn['’]ai pu \w+ que\b|\bs[oó](?:lo)? (?:pude|consegui)\b"
-    r"|\b(?:ho potuto|potevo) \w+ solo\b|\b(?:nicht|niet) lesen\b",
-    # not to be used
-    r"\b(?:do(?: not|n['’]t)|should(?: not|n['’]t)|would(?: not|n['’]t)|not to|never) (?:be )?(?:used?|trust(?:ed)?"
-    r"|rel(?:y|ied)(?: on)?|store|save|quote)\b|\b(?:is|was) (?:that|this|it) the value\b[^.!?\n]{0,30}\?",
-)
-"""Says that the answer is not to be trusted. The names of fields are written as `the value`; one sentence at a time."""
-
-TRUSTS: Final = Phrases(
-    r"\b(?:so|therefore|hence|thus|is|are|remains?) (?:\w+ ){0,4}(?:null|empty|blank)\b|\bleft (?:\w+ )?out\b"
-    r"|\bif anything\b|\blet me know\b|\b(?:no|not) need\b|\bno (?:value|detail|guess|assumption)s?\b"
-    r"|\bwithout (?:any )?(?:guess|doubt|assum|estimat)\w*|\b(?:assum|guess|invent)\w+ nothing\b|\b(?:aucune?"
-    r"|ning[uú]n[oa]?|nenhuma?|nessuna?|geen|keine?) (?:\w+ )?(?:val\w+|werte?|waarden?|dat[io]s?|dados?)\b",
-    _START + r"(?:if you|nothing|nichts|rien|nada|niente|niets|none of (?:it|this)|should you|would you|feel free)\b",
-    _START
-    + r"(?:she|he(?! \w+[ai]do\b)|her|his|the (?:customer|user|author|sender|client|reviewer|writer|caller|speaker"
-    r"|patient)"
-    r"|(?!(?:it|that|this|here|there|what|let|who)['’])[a-z]+['’]s)\b(?!['’]?s? (?:\w+ ){0,2}value\b|[^\n]*\bi\b)",
-)
-"""Says that nothing is in doubt, or speaks of someone else: the sentence does not concern the answer."""
-
 DISOWNS: Final = Phrases(
     r"\b(?:not|n't|instead of|rather than|never|was|were|had been|had it|has it|used to|originally|original|old|older"
     r"|oldest|previous|previously|prior|before|former|formerly|earlier|initial|initially|first draft|draft|input"
@@ -808,53 +654,6 @@ ASSERTS: Final = Phrases(
 )
 """Asserts that something was wrong. It counts if it is followed by a value that the answer lacks."""
 
-DOUBTS: Final = Phrases(
-    r"(?<!not )(?<!n't )(?<!no )(?<!never )(?<!without )(?<!any )\b(?:assumed|estimated|an? (?:\w+ )?(?:estimate"
-    r"|estimation|approximation|assumption|guess)|guess(?:ed|ing|work)?|approximate|doubtful|dubious|questionable"
-    r"|debatable|tentative|provisional|uncertain|unsure|unclear|unconfirmed|unverified|unchecked|illegible|unreadable"
-    r"|blurr(?:y|ed)|smudged|ambiguous|fictional|fictitious|invented|made[- ]up|hallucinated|placeholder|transposed"
-    r"|incomplete|missing)\b",
-    r"(?<!no )(?<!without )(?<!without a )(?<!beyond )(?<!any )(?<!in )(?<!of )(?<!i )\b(?:doubts?|discrepanc(?:y|ies)"
-    r"|conflicting)\b|\b(?:two|different|several) (?:different |possible )?values\b",
-    r"\bnot (?:\w+ )?(?:sure|clear|confirmed|verified|certain|legible|readable|confident|exhaustive)\b"
-    r"|\b(?:n['’]t|\d%) (?:\w+ )?(?:sure|certain|clear|legible|confident|exhaustive)\b"
-    r"|\b(?:hard|difficult|impossible) to (?:read|tell|decipher|make out|determine)\b|\bas (?:an? |the )default\b",
-    r"\b(?:unable to|not able to|failed to|(?:could|can)(?: ?not|n['’]t)) (?:be )?(?:\w+ly )?(?:be )?(?:read"
-    r"|determined?|verif(?:y|ied)|confirm(?:ed)?|established?|deciphered?)\b",
-    r"\b(?:may|might|could) (?:well |also |still )?be (?:\w+ )?(?:wrong|incorrect|inaccurate|off|incomplete|outdated"
-    r"|mistaken|different|another)\b|[❌✗✘✖👎]",
-    r"\b(?:probably|likely|possibly) (?:wrong|incorrect|off)\b|\b(?:some|any|much) uncertainty\b|\btorn between\b"
-    r"|\bcoin[- ](?:flip|toss)\b|\bto be (?:confirmed|verified|checked|determined)\b|\bpending (?:confirm|verif"
-    r"|review)\w*|\b(?:do not|don['’]t|can['’]t|cannot) (?:trust|rely|make out)\b|\bcould(?: not|n['’]t) make out\b"
-    r"|\b(?:not|n['’]t) reliable\b|(?<!not )\b(?:is|are|was) disputed\b|\b(?:contains?|includes?|has) an? (?:error"
-    r"|mistake|typo)\b|\b(?:platzhalter|vorläufig|provisoire|provvisori[oa]|provisóri[oa]|voorlopig"
-    r"|marcador de posición|segnaposto)\b",
-    r"\blow confidence\b|\bneeds? (?:a |to be |further )?(?:review|check|verif|confirm)\w*|\b(?:please "
-    r"|double-)(?:double-)?(?:check|verify|confirm)\b|\b(?:approximated|garbled|cut off|mis-?spel(?:led|t)"
-    r"|only partially|partially (?:legible|read)|contradicts)\b|\b(?:seems?|looks?) (?:too |rather |a bit )?(?:high"
-    r"|low|wrong|off|odd|implausible|suspicious)\b|\b(?:could|might|may) be (?=[\"'`]?\d)|\bbelongs to (?:a different"
-    r"|another)\b",
-    r"\bbitte (?:noch )?(?:über)?prüfen\b|\b(?:falsch|fehlerhaft) (?:ist|sein|sind)\b|\bà (?:vérifier|confirmer)\b"
-    r"|\bdeviné\b|\b(?:por|a|da) (?:confirmar|verificar|confermare|verificare)\b|\badiviné\b|\bpodría (?:ser|estar)\b"
-    r"|\bpode (?:ser|estar) (?:errad|incorret)[oa]\b|\bpotrebbe essere\b|\btirato a indovinare\b|\bte (?:controleren"
-    r"|bevestigen)\b|\bkan (?:onjuist|fout) zijn\b|\bgeraden\b",
-    r"\bnicht (?:\w+ )?(?:sicher|klar|eindeutig|lesbar|bestätigt)\b|\b(?:unsicher|unklar|unleserlich|geschätzt"
-    r"|schätzung"
-    r"|vermut(?:et|lich|ung)|annahme|geraten|erfunden|fiktiv|zweifelhaft)\b|\bich habe [^.!?\n]{1,40} angenommen\b",
-    r"\bpas (?:\w+ )?(?:sûre?|certaine?|claire?|lisible)\b|\b(?:incertaine?|illisible|estimée?|estimation|supposée?"
-    r"|approximati\w+|devinée?|inventée?|fictif|fictive|douteu\w+|j['’]ai (?:\w+ )?supposé)\b",
-    r"\bno (?:estoy|está|es) (?:\w+ )?(?:segur[oa]|clar[oa]|legible)\b|(?<!por )\bsupuest[oa]\b|\b(?:inciert[oa]"
-    r"|ilegible|estimad[oa]|estimación|suposición|inventad[oa]|ficticio|dudos[oa]|he supuesto|supuse|asumí)\b",
-    r"\bnão (?:tenho|estou|está|é) (?:\w+ )?(?:certeza|cert[oa]|segur[oa]|clar[oa]|legível)\b|\b(?:incert[oa]|ilegível"
-    r"|estimativa|suposição|presumid[oa]|fictíci[oa]|duvidos[oa])\b",
-    r"\bnon (?:sono|è) (?:\w+ )?(?:sicur[oa]|cert[oa]|chiar[oa]|leggibile)\b|\b(?:illeggibile|stima|stimat[oa]"
-    r"|supposizione|ipotizzat[oa]|inventat[oa]|fittizi[oa]|dubbi[oa])\b",
-    r"\bniet (?:\w+ )?(?:zeker|duidelijk|leesbaar)\b|\b(?:onzeker|onduidelijk|onleesbaar|schatting|geschat|aanname"
-    r"|verzonnen|fictief|gok)\b",
-    r"我假设|假定|不清楚|看不清|存疑|估计|推测|推定|読み取れ|はっきりしな",
-)
-"""Calls something uncertain, assumed or incomplete. It counts if its clause has a field or a value of the answer."""
-
 CLAIMS: Final = Phrases(
     _START
     + r"(?:(?:it|that|this|they|there)(?:'s|’s| is|'re| are| was| were)|c['’]est|ce sont|es (?:ist|sind)|es|son|è|sono"
@@ -884,9 +683,6 @@ ALSO: Final = Phrases(
     r"|\bpodría ser también\b|\btambién podría ser\b",
 )
 """Between a name and a value: it is as likely as the one given."""
-
-ASKED: Final = Phrases(r"\A[\"'`*_)\s]*(?:(?:is|was|are|were|seems?|remains?)\s|[:：-]\s?)?\?\W*\Z")
-"""Directly after the name of a field: a question mark."""
 
 WONDERS: Final = Phrases(
     _START + r"(?:is|are|was|were) [^?\n]{1,80}\bor\b[^?\n]{1,60}\?",
@@ -990,7 +786,7 @@ SWAPPED: Final = Phrases(
 """Between a value and its replacement."""
 
 ARGUES: Final = Phrases(
-    *(each.source for each in (DENIES, TURNS, ASSERTS, DOUBTS, CLAIMS, PREFERRED, ANNOUNCED, SWAPS)), "s/", "~~"
+    *(each.source for each in (DENIES, TURNS, ASSERTS, CLAIMS, PREFERRED, ANNOUNCED, SWAPS)), "s/", "~~"
 )
 """In a sentence after a value: any of these may contradict the value."""
 OBJECTS: Final = Phrases(*(each.source for each in (ELIDES, CORRECTS, INVENTS, NEW_ANSWER, ARGUES)))

@@ -24,7 +24,8 @@ from flujo_aros.contract import TIMES, Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
-from flujo_aros.reading.grammar import SHORT_COMMENT, expression
+from flujo_aros.reading.doubt import Topic, class_of, doubt_in
+from flujo_aros.reading.grammar import SENTENCE, SHORT_COMMENT, expression
 from flujo_aros.reading.scalars import WORD, name_words, other_unit, read_time
 from flujo_aros.reading.scanner import CODE_FENCES
 
@@ -36,7 +37,6 @@ _NOTHING_BEHIND: Final = expression(r"[\s`~]*\Z")
 _QUOTED_LINE: Final = expression(r"^[ \t]*>[^\n]*", re.M)
 """Quoted text."""
 _OPEN_FENCE: Final = expression(r"(?<!\s)\s*+(?:```|~~~)[\w+#.-]*\s*\Z")
-_SENTENCE: Final = expression(r"\n|(?<=[.!?])\s|[。！？]")
 _CLAUSE: Final = expression(r"[.!?。！？](?=\s)|\n|</\w+\s*>|<\|[\w ]+\|>")
 _CLOSING_TAG: Final = expression(r"</[\w:-]{1,60}\s{0,9}>|<\|[\w ]{1,60}\|>")
 _QUOTED: Final = expression(r"[\"'](\w{1,60})\\?[\"']\s{0,3}:|^[ \t]*([^\W\d]\w{0,60})\s{0,3}:", re.M)
@@ -208,7 +208,7 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
         if found is None and (failed := phrases.FAILS.search(text, chosen.end, len(text))) is not None:
             found = f"an error is reported after it: {_excerpt(text, failed.start())!r}"
     if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start) and has_words(text[: chosen.start]):
-        found = _rest_before(text, chosen, others, behind, shape)
+        found = _rest_before(text, chosen, others, behind, shape, value)
     if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start):
         found = _denied_before(text[: chosen.start], shape, value)
     return None if found is None else Issue("$", "leftover", found)
@@ -250,10 +250,12 @@ def without(text: str, places: Iterable[tuple[int, int]], start: int = 0, end: i
     return " ".join([*parts, text[start:end]])
 
 
-def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, shape: Shape) -> str | None:
+def _rest_before(
+    text: str, chosen: Span, others: Sequence[Span], behind: str, shape: Shape, value: Callable[[], Any]
+) -> str | None:
     floor = max((other.end for other in others if other.end <= chosen.start), default=0) if others else 0
     label = label_before(text, chosen.start, floor)
-    if not (floor and _looks_back(label)) and distrusted_in(label, shape.named) is not None:
+    if not (floor and _looks_back(label)) and doubted_in(label, shape, value) is not None:
         return f"the words before it say that it is not to be trusted: {label[-60:]!r}"
     last = phrases.TURN.exact.split(label)[-1]
     if not (phrases.DISCREDITS.may_match(label) or (last != label and phrases.DISCREDITS.may_match(last))):
@@ -273,7 +275,7 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
         return f"the words before it say that it is an example, a guess or made up: {label[-60:]!r}"
     if phrases.SAMPLE.search(label) and not (others and phrases.CORRECTS.search(label)):
         around = mask_reasoning(text[: chosen.start], unopened=True)[-2_000:] + "\n" + behind[:2_000]
-        said = [sentence for sentence in _SENTENCE.split(around) if not phrases.BEYOND.search(sentence)]
+        said = [sentence for sentence in SENTENCE.split(around) if not phrases.BEYOND.search(sentence)]
         if any(phrases.DECLINES.search(sentence) or phrases.ASKS.search(sentence) for sentence in said):
             return "it is an example in a reply that gives no answer"
     return None
@@ -318,7 +320,7 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         if (invented := phrases.INVENTS.search(prose)) is not None:
             said = _excerpt(prose, invented.start())
             return f"the text after it says that it is an example, a guess or made up: {said!r}"
-    if (doubted := distrusted_in(prose, names)) is not None:
+    if (doubted := doubted_in(prose, shape, value)) is not None:
         return f"the text after it says that it is not to be trusted: {_excerpt(doubted, 0)!r}"
     return (
         _other_lines(prose, shape)
@@ -328,19 +330,30 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
     )
 
 
-def distrusted_in(prose: str, names: Mapping[str, Shape]) -> str | None:
-    """Return the sentence that says that the answer is not to be trusted, or None."""
-    any_name, _ = _naming(tuple(names))
-    if not phrases.DISTRUSTS.may_match(any_name.sub(_A_FIELD, prose)):
-        return None
-    for sentence in _SENTENCE.split(prose):
-        said = any_name.sub(_A_FIELD, sentence)
-        if phrases.DISTRUSTS.search(said) and not phrases.TRUSTS.search(said):
-            return sentence
-    return None
+def doubted_in(text: str, shape: Shape, value: Callable[[], Any], *, named: bool = False) -> str | None:
+    """Return the sentence in a text that doubts the value, or None; if `named`, only one with a field or a value."""
+    return doubt_in(text, lambda: _topic(shape, value()), named=named)
 
 
-_A_FIELD: Final = "value"
+_MOST_VALUES: Final = 500
+
+
+def _is_distinct(word: str) -> bool:
+    return len(word) > 3 and class_of(word) is None and word not in ("name", "number", "date", "time", "type", "code")
+
+
+def _topic(shape: Shape, value: object) -> Topic:
+    leaves = _leaves(value, shape)
+    names = shape.named or _own_keys(value, shape)
+    scalars = (part for parts in leaves.values() for part in parts if part is not None and not isinstance(part, bool))
+    held = set(map(_said, islice(scalars, _MOST_VALUES)))
+    choices = {choice.casefold() for part in names.values() for choice in _choices(part)}
+    held_by = {name: any(part not in (None, "") for part in leaves.get(fold(name), ())) for name in names}
+    for name in names:
+        for word in filter(_is_distinct, name_words(name)):
+            held_by[word] = held_by.get(word, False) or held_by[name]
+    empty = {fold(name) for name, is_held in held_by.items() if not is_held}
+    return Topic(_naming(tuple(held_by))[0], empty, held, choices - held)
 
 
 _IN_UNIT: Final = expression(
@@ -405,6 +418,8 @@ def contradiction_in(comments: str, shape: Shape, value: Callable[[], Any]) -> I
     if not shape.named:
         return None
     said = _COMMENTED_OUT.sub("", _MARKS.sub("", comments))
+    if (doubted := doubted_in(said, shape, value, named=True)) is not None:
+        return Issue("$", "leftover", f"a comment says that it is not to be trusted: {_excerpt(doubted, 0)!r}")
     found = _contradiction(said, shape, value)
     return None if found is None else Issue("$", "leftover", found.replace("the text after it", "a comment", 1))
 
@@ -491,7 +506,7 @@ def _contradiction(prose: str, shape: Shape, value: Callable[[], Any]) -> str | 
     def leaves() -> dict[str, list[Any]]:
         return _leaves(value(), shape)
 
-    for sentence in _SENTENCE.split(prose):
+    for sentence in SENTENCE.split(prose):
         if len(sentence) <= _LONGEST_ASSERTION:
             if asserts and phrases.ARGUES.search(sentence) and _asserts_another(sentence, leaves(), names):
                 return f"the text after it contradicts it: {_excerpt(sentence, 0)!r}"
@@ -503,8 +518,10 @@ def _contradiction(prose: str, shape: Shape, value: Callable[[], Any]) -> str | 
             key = by_fold.get(fold(found[0]))
             if key is None or _is_part_of_another(near[: place[0]], key, names):
                 continue
-            if how := _against(near, place, names[key], partial(_leaf, leaves, key), asserts=asserts):
-                return f"the text after it {how.format(repr(key))}: {_excerpt(sentence, 0)!r}"
+            if _revises(near, place[0]) or phrases.WONDERS.search(near):
+                return f"the text after it asks to change {key!r}: {_excerpt(sentence, 0)!r}"
+            if _gives_another(near, place, names[key], partial(_leaf, leaves, key)):
+                return f"the text after it gives {key!r} another value: {_excerpt(sentence, 0)!r}"
     return None
 
 
@@ -515,20 +532,6 @@ def _own_keys(value: object, shape: Shape) -> dict[str, Shape]:
 
 
 _MOST_KEYS: Final = 200
-
-
-def _against(
-    sentence: str, name: tuple[int, int], shape: Shape, accepted: Callable[[], list[Any]], *, asserts: bool
-) -> str | None:
-    """Return what a sentence says against the value of the field named at `name`: another value, or a doubt."""
-    start, end = name
-    if _revises(sentence, start) or phrases.WONDERS.search(sentence):
-        return "asks to change {}"
-    ends = [0, *(part.end() for part in _PARTS.finditer(sentence, 0, start))], _PARTS.search(sentence, end)
-    clause = sentence[ends[0][-1] : start] + "…" + sentence[end : ends[1].start() if ends[1] else None]
-    if (asserts and _is_in_doubt(clause)) or phrases.ASKED.search(sentence[end : end + _NEAR_WORDS]):
-        return "calls {} uncertain" if any(part not in (None, "") for part in accepted()) else None
-    return "gives {} another value" if _gives_another(sentence, name, shape, accepted) else None
 
 
 def _is_part_of_another(before: str, key: str, names: Iterable[str]) -> bool:
@@ -630,8 +633,6 @@ def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapp
     }
     if _prefers_another(sentence, held, names) or _takes_away(sentence, held):
         return True
-    if any(_is_in_doubt(clause, held) for clause in _PARTS.split(sentence)):
-        return True
     if phrases.CONDITION.search(sentence) or phrases.NEGATES.search(sentence):
         return False
     if any(_begins_with(sentence[denied.end() :], held) for denied in phrases.DENIES.finditer(sentence)):
@@ -654,21 +655,6 @@ def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapp
     if not sentence.isascii() and _CASELESS.search(sentence) is not None:
         return any(len(token) > 2 and not any(token in part for part in held) for token in tokens)
     return bool(tokens) and _ends_with_another(sentence, held, names)
-
-
-def _is_in_doubt(clause: str, held: Iterable[str] = ("",)) -> bool:
-    """Return whether a clause says that something is uncertain, and has one of these values: `The age is illegible.`"""
-    if phrases.DOUBTS.search(clause) is None or _IF.search(clause) or _NOTHING.search(clause):
-        return False
-    rest = phrases.DOUBTS.sub(" ", clause)
-    return any(not part or _occurs_in(part, rest) for part in held)
-
-
-_PARTS: Final = expression(
-    r"[,;]\s(?!(?:i|we|it|this)\b)|\s[(–—-]|\b(?:but|so|while|although|aber|mais|pero|mas|maar)\b", re.I
-)
-"""Between two clauses if the second does not refer to the first."""
-_NOTHING: Final = expression(r"\b(?:nothing|none|nichts|rien|nada|niente|niets)\b", re.I)
 
 
 def _prefers_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:

@@ -1,0 +1,359 @@
+"""Decides whether a sentence next to a value doubts it: the writer guessed it, is not sure of it, did not find it, asks
+for a review, or means an example or another text.
+
+Doubt has too many wordings for a list of sentences, but few meanings. So each word belongs to a class (a negation, a
+word for certainty, a word for a guess, the name of a field, …), a clause becomes a string with one letter for each
+word, and each rule is an order of classes that means doubt: *not … certain*, *guessed … field*, *no … field … stated*.
+Words of other languages belong to the same classes, so one set of rules is enough.
+
+A doubt concerns the answer if its clause has a field or a value of the answer, or a word for all of it. A field that
+is empty in the answer does not count: `The date is not stated` explains why it is null.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from string import ascii_letters
+from typing import Final, NamedTuple
+
+from flujo_aros.contract import fold
+from flujo_aros.reading.grammar import SENTENCE, expression
+from flujo_aros.reading.phrases import Phrases
+
+_WORDS: Final = {
+    "ANSWER": """value* answer* json output result* record records response object data detail* figure figures number
+        numbers field fields above wert werte antwort ergebnis angabe* daten valeur* réponse résultat* données
+        valor* respuesta resultado* datos resposta dados valore valori risposta dati waarde* antwoord gegevens""",
+    "THIS": """this that it these those they them es das dies* ce ceci cela c'est eso esto isso isto questo dit deze""",
+    "I": """i we my our ich wir bin je j' mon suis yo estoy eu estou tenho io sono ik mijn ben meinerseits""",
+    "NOT": """not no n't never none cannot can't without hardly barely neither nor nowhere nobody nothing unable
+        nicht kein* ohne nie weder pas aucun* jamais sans não nem nenhum* sem non nessun* senza niet geen
+        zonder nooit nunca ningún ninguna less ni don't""",
+    "SURE": """sure certain* convinced confident positive vouch guarantee* swear know tell validat* rely trust* bet
+        sold sicher überzeugt gewiss garantier* sûr* convaincu* garantir segur* convencid* garantiz* certo
+        certeza sicur* convinto garantire zeker garanderen decid* determin* déterminer say_which say_whether
+        say_if""",
+    "CONFIRM": """verif* check* confirm* recheck* prüf* überprüf* geprüft nachprüfen bestätig* vérifi* conferm*
+        controleren controleer bevestig*""",
+    "REVIEW": """review* revisit* double-check* re-check* doublecheck* correct compar* go_over look_over
+        take_another_look second_look cross-check* sanity-check*""",
+    "MAY": """may might could seem* appear* arguabl* argue* könnt* kann pourrai* peut peuvent podría* pued* poderia*
+        pode podem potrebbe* può possono kan kunnen defensible plausible arguable""",
+    "PERHAPS": """perhaps maybe possibl* probabl* likely potentially conceivabl* vielleicht vermutlich möglicherweise
+        womöglich wohl peut-être quiz* talvez forse misschien mogelijk wellicht equally just_as_well""",
+    "OTHERWISE": """off misspel* misread* mislabel* error* mistake mistakes typo* differ* swapped over-stated overstated
+        understated exaggerated changed higher lower""",
+    "WRONG": """wrong incorrect* inaccurate mistaken erroneous outdated no_longer supersed* falsch fehlerhaft erron*
+        faux fausse* inexact* errad* errat* equivocad* sbagliat* onjuist fout verkeerd too_high too_low zu_hoch
+        zu_niedrig trop_élevé demasiado_alt*""",
+    "ASSUMED": """assum* placeholder* approximat* as_a_default reasonable_default sensible_default defaulted provisional
+        preliminary suppos* estimat* approximati* want_of ballpark presumabl* reconstruct*""",
+    "GUESSED": """guess* guesswork invent* made_up make_up making_up fabricat* extrapolat* speculat* hypothes* improvis*
+        fictional fictitious hallucinat* stab_in_the_dark shot_in_the_dark at_random from_memory
+        finger_in_the_air nothing_to_go own_reading my_reading own_interpretation my_interpretation
+        my_calculation own_calculation my_experience own_experience general_knowledge gut_feeling common_sense
+        my_judgment my_judgement if_i_had_to assumption* hunch presum* educated""",
+    "UNCLEAR": """unclear doubt* dubious questionable debatable tentative uncertain* unsure unconfirmed unverified
+        unchecked ambiguous conflicting contradict* disputed garbled cut_off torn_between hard_to difficult_to
+        impossible_to transposed incomplete missing discrepanc* unreliable ❌ ✗ ✘ ✖ 👎 cropped run_together
+        smeared handwritten faint""",
+    "CLEAR": """clear obvious apparent evident legible readable klar eindeutig lesbar clair* lisible* claro clara
+        legível chiar* leggibile duidelijk leesbaar exhaustive final confirmed""",
+    "SEVERAL": """two several multiple conflicting various""",
+    "HAD_TO": """had_to musste* ai_dû tuve_que""",
+    "SOURCE": """text texts message* e-mail* email* mail document* input source* scan* image* photo* page* file*
+        attachment* pdf link* url* website* database invoice* receipt* transcript* original thread article
+        dokument* rechnung* texte facture texto documento factura testo tekst handwriting signature""",
+    "STATED": """given giv* gave state* specif* provid* mention* indicat* said say says found find locate angegeben
+        genannt erwähnt gefunden indiqué* mentionn* précisé* trouvé* indicad* mencionad* especificad*
+        encontrad* informad* menzionat* specificat* trovat* vermeld genoemd gevonden stated explicit* names
+        naming shown named printed labelled labeled""",
+    "READ": """open access load view read see seeing reading make_out decipher lesen""",
+    "WHAT": """how what which who when where whether""",
+    "SHOULD": """should must need* please kindly recommend* suggest* advis* worth want better best wise until pending
+        awaiting someone somebody bitte muss müssen sollte* noch veuillez doit doivent debe* conviene falta
+        pendiente deve* precisa* moet* nog to_be before reste* ainda ancora ought 'd human convém mériterait""",
+    "ANOTHER": """another different other previous earlier older last similar someone_else andere* autre* otra* otro*
+        outra* outro* altra* altro*""",
+    "FROM": """from of for about to in based aus von bei de d' di van""",
+    "EXAMPLE": """example* counterexample* sample* template* illustration* mock-up* mockup* draft* sketch* skeleton*
+        demonstration hypothetical illustrative simulated demo dummy beispiel* muster* vorlage* exemple*
+        modèle* ejemplo* plantilla* exemplo* esemp* voorbeeld* entwurf brouillon borrador rascunho bozza schets
+        first_pass""",
+    "ONLY": """only just merely nur bloß lediglich seulement solo sólo apenas só soltanto slechts maar alleen purely""",
+    "PART": """half part parts first beginning fragment excerpt""",
+    "IF": """if unless in_case falls wenn sofern si""",
+    "CONFIDENCE": """confidence""",
+    "LOW": """low limited moderate""",
+    "SOMEBODY": """she he her his customer user author sender client reviewer writer caller speaker patient""",
+    "YOU": """you your""",
+    "EMPTY": """null empty blank omitted left_out left_it_out left_that_out nul vacío vazio leeg leer vuoto""",
+    "IS": """is are was were be been 's 're ist sind war est sont es son está é são è zijn 'm""",
+    "WOULD": """would würd* wäre* sähe serait seraient sería* seria sarebbe zou zouden""",
+    "BUT": """because since so but while although though and weil da denn aber parce mais car porque pero mas ma und
+        et y e en""",
+    "QUESTION": """?""",
+    "DOUBTFUL": """illegible unreadable blurr* smudged illisible* ilegible ilegível illeggibile onleesbaar unleserlich
+        not_final unsicher unklar zweifelhaft incertain* douteu* inciert* dudos* incert* duvidos* dubbi*
+        onzeker* onduidelijk fiktiv fictif fictive ficticio fictíci* fittizi* annahme angenommen platzhalter
+        suposici* supuse suposição presumid* ipotizzat* aanname provisoire* provvisori* provisóri* voorlopig*
+        vorläufig* estimé* estimación estimativa stima stimat* schätzung geschätzt schatting geschat inventé*
+        inventad* inventat* fictief geraten erraten erfunden vermutung devin* adivin* palpite indovin* gegokt
+        gok raden geraden verzonnen supposizione coin_flip coin_toss grain_of_salt pinch_of_salt quote_me
+        ohne_gewähr if_i_had_to not_100 hold_me_to to_be_confirmed could_just_as_well bin_mir_nicht zweifle
+        twijfel dudo hésite dubito könnte_auch könnte_falsch könnte_sein potrebbe_essere podría_ser poderia_ser
+        pourrait_être kan_ook puede_que es_posible_que é_possível_que è_possibile_che il_est_possible_que
+        au_hasard au_pif al_azar a_caso ao_acaso op_goed_geluk aufs_geratewohl hypothèse ipotesi hipótesis
+        hipótese vermute deduje deduzi dedotto schätze no_se_distingue non_si_legge nicht_lesbar
+        slecht_leesbaar pouco_legível poco_legible peu_lisible mal_lisible à_confirmer à_vérifier por_confirmar
+        por_verificar da_controllare da_verificare da_confermare a_confirmar a_verificar te_controleren
+        te_bevestigen nachprüfen abgleichen ricontrollare recontrôler immagina* dedott* abgeleitet no_consta
+        faute_de_mieux creo_que me_queda_claro pode_não net_zo_goed orientativ* approssimativ* judgment_call
+        judgement_call arbitrar* second_opinion open_to_question for_want_of for_lack_of n'ai_pas_pu
+        non_sono_riuscit* no_pude não_consegui konnte_nicht kon_niet nicht_hervor ni_idea keine_ahnung
+        comprobar revisar revisarla verificarlo riverificare""",
+    "CHOSE": """went_with go_with picked pick chose choose used use kept put filled took set settled reconstructed
+        entered wrote""",
+}
+"""The words of each class. `guess*` is any word that begins like that, `made_up` a group of words."""
+
+_LETTERS: Final = dict(zip((*_WORDS, "FIELD", "VALUE", "NUMBER", "CHOICE", "EMPTY_FIELD"), ascii_letters, strict=False))
+_OTHER_WORD: Final = "."
+
+_RULES: Final = (
+    # uncertain: "The hours are unclear", "no clear priority", "two customers are mentioned"
+    "^ - FIELD/VALUE/ANSWER -8 UNCLEAR/DOUBTFUL",
+    "^ - UNCLEAR -6 FIELD/VALUE/ANSWER",
+    "^ - THIS ~1 UNCLEAR",
+    "^ + DOUBTFUL",
+    "NOT FROM ~2 SOURCE",
+    "FIELD/VALUE/ANSWER/THIS ~1 MAY ~1 NOT/PERHAPS",
+    "NOT ~1 CLEAR ~4 FIELD/VALUE/THIS",
+    "FIELD/VALUE/THIS ~3 NOT ~1 CLEAR",
+    "SEVERAL FIELD",
+    "^ ~2 FIELD/VALUE QUESTION",
+    # the writer is not certain: "I am not entirely sure", "Can't confirm the hours", "confidence is low"
+    "I ~5 NOT ~4 SURE/CONFIRM !STATED !WHAT/IF,~1,YOU/THIS",
+    "^ ~2 NOT ~1 SURE/CONFIRM !WHAT/IF,~1,YOU/THIS",
+    "ONLY ~1 SURE",
+    "CONFIDENCE/SURE ~5 LOW",
+    "LOW CONFIDENCE",
+    # it may be wrong: "the hours might be off", "perhaps the customer is", "it is possible that"
+    "FIELD/VALUE/ANSWER/THIS/I ~3 MAY/PERHAPS ~5 OTHERWISE/WRONG/ANOTHER",
+    "MAY/PERHAPS ~2 FIELD/VALUE/ANSWER/THIS ~4 OTHERWISE/WRONG",
+    "FIELD/VALUE/ANSWER/THIS IS -1 WRONG",
+    "THIS WOULD IS? ~2 OTHERWISE/WRONG",
+    "PERHAPS ~2 FIELD IS",
+    "THIS IS PERHAPS THIS",
+    "FIELD MAY ~1 IS !READ !~9,IF",
+    "NUMBER MAY",
+    "^ - MAY/PERHAPS IS? ~1 WRONG",
+    # a guess: "I had to guess", "6 is a placeholder", "my best guess"
+    "I -4 GUESSED !THIS,IS/SHOULD",
+    "^ - FIELD/VALUE/ANSWER -8 ASSUMED/GUESSED",
+    "^ - ASSUMED/GUESSED !FROM,VALUE -5 FIELD/VALUE/ANSWER",
+    "^ -3 GUESSED $",
+    "THIS/ANSWER IS -2 ASSUMED/GUESSED",
+    "I ~2 HAD_TO ~9 FIELD",
+    "FIELD HAD_TO IS",
+    # it is not stated: "No hours were specified", "the text never says how long"
+    "^ * NOT ~1 FIELD/ANSWER ~4 STATED",
+    "FIELD ~4 NOT ~2 STATED",
+    "NOT ~2 STATED ~3 FIELD",
+    "SOURCE ~2 NOT ~1 STATED ~1 WHAT",
+    # it is to be reviewed: "you may want to double-check the hours", "Verify the customer", "hours to be confirmed"
+    "SHOULD -5 CONFIRM/REVIEW ~3 FIELD/VALUE/ANSWER/THIS",
+    "FIELD ~4 SHOULD -3 CONFIRM/REVIEW",
+    "^ CONFIRM/REVIEW ~2 FIELD/VALUE/ANSWER",
+    # another text, or an example: "the hours are from a different ticket", "this is a draft", "only as an example"
+    "FIELD/VALUE/ANSWER/THIS ~8 FROM ~1 ANOTHER",
+    "THIS/ANSWER IS -2 EXAMPLE",
+    "ONLY ~2 EXAMPLE",
+    "FROM EXAMPLE ONLY",
+    "^ FROM EXAMPLE",
+    # not read: "I could only see the first page", "I was unable to open the file"
+    "I ~4 ONLY ~4 PART/READ",
+    "NOT ~1 READ ~3 SOURCE/FIELD/VALUE",
+    "SOURCE ~2 NOT ~1 READ",
+    "SOURCE IS ~1 UNCLEAR/ANOTHER",
+    # another choice: "this could also be read as medium", "high, but medium is defensible"
+    "MAY/PERHAPS ~4 CHOICE !~9,IF",
+    "CHOICE ~3 MAY/PERHAPS !~9,IF",
+)
+"""Orders of classes in a clause that mean doubt.
+
+`A/B` is a word of one of these classes and `A?` an optional one. `~3` stands for up to three words, `-3` for the same
+without a negation, `-` for any number without a negation, `*` for any number without the name of an empty field, and
+`+` for both. `!A,B` means that these do not follow.
+"""
+_ACROSS: Final = (
+    "THIS/ANSWER WOULD ~60 IF",
+    "NOT ~4 STATED ~1 BUT BUT? ~1 VALUE",
+    "NOT ~16 BUT CHOSE",
+    "NOT/SEVERAL/UNCLEAR !~1,READ ~12 BUT BUT? I ~1 CHOSE !~2,SOURCE",
+    "BUT ~8 NOT/SEVERAL/UNCLEAR ~8 BUT I ~1 CHOSE !~2,SOURCE",
+    "IF ~60 THIS? WOULD BUT? $",
+    "FIELD/VALUE ~20 SHOULD CONFIRM/REVIEW BUT? $",
+    "FIELD ~4 BUT NOT ~1 STATED",
+    "^ ~2 FIELD BUT? QUESTION $",
+)
+"""The same for whole sentences: "It would be air if it were urgent", "The hours seem high; please check"."""
+_EXEMPT: Final = ("EMPTY", "NOT ~2 EMPTY_FIELD", "^ ~1 IF/WOULD YOU", "^ ~1 SOMEBODY @ $")
+"""Sentences that doubt nothing: `so it is null`, `if you need more`, and what the customer is not sure of."""
+_FUNCTION_WORDS: Final = frozenset(["NOT", "I", "THIS", "FROM", "IS", "IF", "YOU", "BUT", "ONLY", "WHAT", "WOULD"])
+"""Classes of words that never count as the name of a field or as a value."""
+
+
+def _rule(pattern: str) -> str:
+    return "".join(_part(token) for token in pattern.split())
+
+
+def _part(part: str) -> str:
+    if part in "^$":
+        return part
+    if part.startswith("!"):
+        return f"(?!{''.join(map(_part, part[1:].split(',')))})"
+    if part in _SPANS:
+        return _SPANS[part]
+    if part[0] in "~-":
+        return f"{'.' if part[0] == '~' else _NOT_NEGATED}{{0,{part[1:]}}}"
+    names = part.rstrip("?").replace("VALUE", "VALUE/NUMBER").split("/")
+    return f"[{''.join(map(_LETTERS.__getitem__, names))}]{'?' if part.endswith('?') else ''}"
+
+
+_NOT_NEGATED: Final = f"[^{_LETTERS['NOT']}]"
+_SPANS: Final = {
+    "-": f"{_NOT_NEGATED}*",
+    "*": f"[^{_LETTERS['EMPTY_FIELD']}]*",
+    "+": f"[^{_LETTERS['NOT']}{_LETTERS['EMPTY_FIELD']}]*",
+    "@": f"[^{''.join(_LETTERS[name] for name in ('I', 'FIELD', 'VALUE', 'NUMBER'))}]*",
+}
+_DOUBTS: Final = re.compile("|".join(map(_rule, _RULES)))
+_DOUBTS_ACROSS: Final = re.compile("|".join(map(_rule, _ACROSS)))
+_IS_EXEMPT: Final = re.compile("|".join(map(_rule, _EXEMPT)))
+_END: Final = r"\b"
+_SUSPECT: Final = """NOT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW MAY PERHAPS OTHERWISE WRONG ANOTHER EXAMPLE
+    HAD_TO WOULD SEVERAL LOW ONLY"""
+"""Each rule has one of these classes, or a sign."""
+_MAY_DOUBT: Final = Phrases(
+    *(
+        rf"\b{re.escape(word.rstrip('*')).replace('_', ' ')}{'' if word.endswith('*') else _END}"
+        for name in _SUSPECT.split()
+        for word in _WORDS[name].split()
+        if word[0].isalpha()
+    ),
+    r"n['’]t\b|['’]d\b|[?❌✗✘✖👎]",
+)
+_CLASS_OF: Final = {word: name for name, words in _WORDS.items() for word in words.split()}
+_STEMS: Final = {word[:-1]: name for word, name in _CLASS_OF.items() if word[-1] == "*"}
+_STEM_LENGTHS: Final = sorted(set(map(len, _STEMS)), reverse=True)
+_GROUP: Final = expression(
+    rf"\b(?:{'|'.join(word.replace('_', ' ') for word in sorted(_CLASS_OF, key=len, reverse=True) if '_' in word)})\b"
+)
+_WORD: Final = expression(
+    r"n['’]t\b|[^\W\d_]+?(?=n['’]t\b)|[^\W_]+(?:[-_][^\W_]+)*(?:['’](?=[^\W\d_]{2}(?<!re|ve|ll)))?|['’](?:s|re|d|m)\b"
+    r"|\x00\w|[;,:()—–…?❌✗✘✖👎]"
+)
+_BREAKS: Final = frozenset(";,:()—–…")
+
+
+def class_of(word: str) -> str | None:
+    """Return the class of a word in lower case, or None.
+
+    >>> [class_of(word) for word in ("guessed", "never", "table")]
+    ['GUESSED', 'NOT', None]
+    """
+    if (known := _CLASS_OF.get(word)) is not None:
+        return known
+    return next((_STEMS[word[:length]] for length in _STEM_LENGTHS if word[:length] in _STEMS), None)
+
+
+class Topic(NamedTuple):
+    """What an answer is about: the expression for the names of its fields, the names of those that have no value
+    (folded), its values, and the choices of its schema that it did not make.
+    """
+
+    names: re.Pattern[str]
+    empty: Collection[str]
+    values: Collection[str]
+    choices: Collection[str]
+
+    def marked(self, sentence: str) -> str:
+        """Return a sentence in lower case, with a mark in place of each field, value and choice."""
+        marked = self.names.sub(self._field, sentence.lower().replace(_MARK, " "))
+        parts = {part: "CHOICE" for part in self.choices if part in marked}
+        parts |= {part: "NUMBER" if part[-1].isdigit() else "VALUE" for part in self.values if part in marked}
+        named = sorted(filter(_can_be_named, parts), key=len, reverse=True)
+        if not named:
+            return marked
+        any_part = "|".join(map(re.escape, named))
+        return re.sub(rf"(?<![\w.,-])(?:{any_part})(?![\w-]|[.,]\d)", lambda found: _mark(parts[found[0]]), marked)
+
+    def _field(self, found: re.Match[str]) -> str:
+        if class_of(found[0]) in _FUNCTION_WORDS:
+            return found[0]
+        return _mark("EMPTY_FIELD" if fold(found[0]) in self.empty else "FIELD")
+
+
+_MARK: Final = "\0"
+
+
+def _mark(name: str) -> str:
+    return f" {_MARK}{_LETTERS[name]} "
+
+
+def _can_be_named(part: str) -> bool:
+    return (1 < len(part) <= _LONGEST_PART or part.isdigit()) and class_of(part) not in _FUNCTION_WORDS
+
+
+_LONGEST_PART: Final = 60
+_MOST_WORDS: Final = 80
+"""Longer clauses are read in pieces, so that the time is linear."""
+
+
+def doubt_in(text: str, topic: Callable[[], Topic], *, named: bool = False) -> str | None:
+    """Return the first sentence of a text that doubts the answer, or None; if `named`, one with a field or a value.
+
+    >>> topic = Topic(re.compile("hours|customer"), empty=["customer"], values=["6"], choices=[])
+    >>> doubt_in("I kept it short. No hours were given, so I put 6.", lambda: topic)
+    'No hours were given, so I put 6.'
+    >>> doubt_in("The customer is not named. The hours are from the second line.", lambda: topic) is None
+    True
+    """
+    if not _MAY_DOUBT.may_match(text):
+        return None
+    about = topic()
+    for sentence in filter(_MAY_DOUBT.may_match, SENTENCE.split(text)):
+        marked = about.marked(sentence)
+        if (not named or _MARK in marked) and _doubts(_coded(marked)):
+            return sentence
+    return None
+
+
+def _doubts(code: str) -> bool:
+    if _IS_EXEMPT.search(code):
+        return False
+    if _DOUBTS_ACROSS.search(code):
+        return True
+    clauses = (part[at : at + _MOST_WORDS] for part in code.split(_BUT) for at in range(0, len(part), _MOST_WORDS))
+    found = map(_DOUBTS.search, clauses)
+    return any(match is not None and _IF not in match.string[: match.end()] for match in found)
+
+
+def _coded(text: str) -> str:
+    """Return a sentence as a string with one letter for each word and each break."""
+    grouped = _GROUP.sub(lambda found: found[0].replace(" ", "_"), text.replace("_", " ").replace("’", "'"))
+    return "".join(map(_letter, _WORD.findall(grouped)))
+
+
+def _letter(word: str) -> str:
+    if word[0] == _MARK:
+        return word[1]
+    if word in _BREAKS:
+        return _BUT
+    return _LETTERS.get(class_of(word) or "", _OTHER_WORD)
+
+
+_BUT: Final = _LETTERS["BUT"]
+_IF: Final = _LETTERS["IF"]

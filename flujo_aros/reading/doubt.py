@@ -112,7 +112,9 @@ _WORDS: Final = {
         faute_de_mieux creo_que me_queda_claro pode_não net_zo_goed orientativ* approssimativ* judgment_call
         judgement_call arbitrar* second_opinion open_to_question for_want_of for_lack_of n'ai_pas_pu
         non_sono_riuscit* no_pude não_consegui konnte_nicht kon_niet nicht_hervor ni_idea keine_ahnung
-        comprobar revisar revisarla verificarlo riverificare""",
+        comprobar revisar revisarla verificarlo riverificare
+        我假设 假定 推测 推定 估计 猜 不清楚 不确定 看不清 存疑 仅供参考
+        読み取れ はっきりしな 確信が 自信がありま""",
     "CHOSE": """went_with go_with picked pick chose choose used use kept put filled took set settled reconstructed
         entered wrote""",
 }
@@ -248,9 +250,10 @@ _MAY_DOUBT: Final = Phrases(
 _CLASS_OF: Final = {word: name for name, words in _WORDS.items() for word in words.split()}
 _STEMS: Final = {word[:-1]: name for word, name in _CLASS_OF.items() if word[-1] == "*"}
 _STEM_LENGTHS: Final = sorted(set(map(len, _STEMS)), reverse=True)
-_GROUP: Final = expression(
-    rf"\b(?:{'|'.join(word.replace('_', ' ') for word in sorted(_CLASS_OF, key=len, reverse=True) if '_' in word)})\b"
-)
+_IN_GROUPS: Final = (word.replace("_", " ") for word in sorted(_CLASS_OF, key=len, reverse=True) if "_" in word)
+_GROUP: Final = expression(rf"\b(?:{'|'.join(_IN_GROUPS)})\b")
+_UNSPACED: Final = expression("|".join(word for word in _CLASS_OF if word[0] > "\u3000" and word[0].isalpha()))
+"""Words of Chinese and Japanese, which have no blanks around them."""
 _WORD: Final = expression(
     r"n['’]t\b|[^\W\d_]+?(?=n['’]t\b)|[^\W_]+(?:[-_][^\W_]+)*(?:['’](?=[^\W\d_]{2}(?<!re|ve|ll)))?|['’](?:s|re|d|m)\b"
     r"|\x00\w|[;,:()—–…?❌✗✘✖👎]"
@@ -282,9 +285,9 @@ class Topic(NamedTuple):
     def marked(self, sentence: str) -> str:
         """Return a sentence in lower case, with a mark in place of each field, value and choice."""
         marked = self.names.sub(self._field, sentence.lower().replace(_MARK, " "))
-        parts = {part: "CHOICE" for part in self.choices if part in marked}
-        parts |= {part: "NUMBER" if part[-1].isdigit() else "VALUE" for part in self.values if part in marked}
-        named = sorted(filter(_can_be_named, parts), key=len, reverse=True)
+        parts = dict.fromkeys(self.choices, "CHOICE")
+        parts |= {part: "NUMBER" if part[-1:].isdigit() else "VALUE" for part in self.values}
+        named = sorted((part for part in parts if part in marked and _can_be_named(part)), key=len, reverse=True)
         if not named:
             return marked
         any_part = "|".join(map(re.escape, named))
@@ -343,8 +346,10 @@ def _doubts(code: str) -> bool:
 
 def _coded(text: str) -> str:
     """Return a sentence as a string with one letter for each word and each break."""
-    grouped = _GROUP.sub(lambda found: found[0].replace(" ", "_"), text.replace("_", " ").replace("’", "'"))
-    return "".join(map(_letter, _WORD.findall(grouped)))
+    text = text.replace("_", " ").replace("’", "'")
+    text = _GROUP.sub(lambda found: found[0].replace(" ", "_"), text)
+    text = text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text)
+    return "".join(map(_letter, _WORD.findall(text)))
 
 
 def _letter(word: str) -> str:

@@ -1,0 +1,115 @@
+"""A sentence next to an answer that doubts it rejects the reply, in whatever words."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from pydantic import BaseModel
+
+from flujo_aros import Accepted, Reason, Rejected, read
+
+
+class Booking(BaseModel):
+    passenger: str
+    flight_number: str
+    cabin: Literal["economy", "premium", "business"]
+    bags: int
+    expected_fare: float
+    seat: str | None = None
+
+
+ANSWER = (
+    '{"passenger": "Miriam Oyelaran", "flight_number": "KL1786", "cabin": "economy", "bags": 2, "expected_fare": 310.5,'
+    ' "seat": null}'
+)
+
+
+@pytest.mark.parametrize("reply", ["```json\n{0}\n```\n\n{1}", "{0}\n{1}", "{0} {1}"])
+@pytest.mark.parametrize(
+    "doubt",
+    [
+        "I would not bet on the cabin.",
+        "Take the fare with a pinch of salt.",
+        "Not 100% on the bags.",
+        "My confidence in the flight number is rather low.",
+        "The bags might be counted per person.",
+        "Perhaps the cabin is the one of her last trip.",
+        "This could also be read as premium.",
+        "High fares like this are rare, so business is defensible.",
+        "I had to fill in the flight number myself.",
+        "2 is a stab in the dark.",
+        "The cabin: my own reading of the price.",
+        "No bags were mentioned.",
+        "Since no cabin was given, I picked economy.",
+        "The number of bags isn't stated anywhere.",
+        "No fare is printed, so 310.5 is what such flights cost.",
+        "Someone should double-check the flight number before this goes out.",
+        "I'd check the fare with the airline.",
+        "The bags came from a similar booking last month.",
+        "This is only a first pass.",
+        "The flight number is hard to make out.",
+        "Several flight number options are given.",
+        "The ticket was cropped, so I reconstructed the flight number.",
+        "passenger?",
+        "cabin: not stated",
+        "Bei cabin bin ich mir nicht sicher.",
+        "Die Ticketnummer ist unleserlich.",
+        "Le nom est à vérifier.",
+        "La clase es una suposición mía.",
+        "Il cognome potrebbe essere un altro.",
+        "O número está pouco legível.",
+        "De prijs is een schatting.",
+        "我不确定航班号。",
+    ],
+)
+def test_a_doubt_behind_the_answer_rejects_the_reply(reply: str, doubt: str) -> None:
+    outcome = read(reply.format(ANSWER, doubt), Booking)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "The cabin is economy, as printed in the header.",
+        "Both bags are listed on the second page.",
+        "The booking lists two checked bags of 23 kg each.",
+        "No seat was given.",
+        "The seat is not stated, so it is null.",
+        "I could not find a seat, so I left it out.",
+        "The fare comes straight from the receipt.",
+        "She might take an earlier flight next year.",
+        "Miriam Oyelaran asked for a window.",
+        "If you need the return flight too, just paste it.",
+        "Let me know if the cabin should be checked.",
+        "Would you like a summary for the passenger?",
+        "I did not guess anything.",
+        "There is no doubt about the flight number.",
+        "The passenger is not sure when she will fly back.",
+        "Alle Angaben stehen im Text.",
+        "N'hésitez pas à demander la suite.",
+        "¿Necesitas algo más?",
+    ],
+)
+def test_a_sentence_that_doubts_no_value_is_harmless(harmless: str) -> None:
+    outcome = read(f"```json\n{ANSWER}\n```\n\n{harmless}", Booking)
+    assert isinstance(outcome, Accepted)
+
+
+@pytest.mark.parametrize("label", ["My hunch:", "The cabin may be wrong:", "Le prix est peut-être erroné :"])
+def test_a_doubt_that_introduces_the_answer_rejects_the_reply(label: str) -> None:
+    assert isinstance(read(f"{label}\n{ANSWER}", Booking), Rejected)
+
+
+def test_a_comment_that_doubts_a_field_rejects_the_reply() -> None:
+    assert isinstance(read(ANSWER.replace('"bags"', '/* the bags are illegible */ "bags"'), Booking), Rejected)
+
+
+def test_fields_and_values_named_like_function_words_change_no_meaning() -> None:
+    class Route(BaseModel):
+        to: str
+        note: str
+
+    outcome = read('{"to": "no", "note": ""}\nThe way to the gate is short, no?', Route)
+    assert isinstance(outcome, Accepted)

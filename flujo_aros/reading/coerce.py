@@ -248,12 +248,8 @@ class Coercion:
         taken = [where.name for where in places if where.name]
         ignored = 0
         for member, where in zip(rest, places, strict=True):
-            if self.drops and corrects(member, out, shape):
-                words = f"{member.key!r} corrects the answer that it is a part of"
-                self._issue((path, member.key), "ambiguous", words, member.node)
-            elif self.drops and empty and path is None and reports_failure(member):
-                words = f"{member.key!r} says that this is not an answer"
-                self._issue((path, member.key), "ambiguous", words, member.node)
+            if (doubt := self._doubt(member, out, shape, path, failed=bool(empty))) is not None:
+                self._issue((path, member.key), "ambiguous", doubt, member.node)
             elif where.name and taken.count(where.name) == 1 and not self._is_bent_member(member, path):
                 self.names[id(member)] = where.name
                 self._edit(
@@ -278,6 +274,14 @@ class Coercion:
         if empty:
             self._move_up(out, below, {name: part for name, part in empty.items() if name not in out}, shape, path)
         return ignored
+
+    def _doubt(self, member: Member, out: dict[str, Any], shape: Shape, path: Path, *, failed: bool) -> str | None:
+        """Return why an undeclared member makes the object doubtful, or None. `failed` means that a field is empty."""
+        if self.drops and corrects(member, out, shape):
+            return f"{member.key!r} corrects the answer that it is a part of"
+        if self.drops and failed and path is None and reports_failure(member):
+            return f"{member.key!r} says that this is not an answer"
+        return _BENT if self.bent and path is not None and member.node.kind == OBJECT else None
 
     def _rival(self, member: Member, out: dict[str, Any], shape: Shape) -> str | None:
         """Return the field whose value, perhaps null, an undeclared member contradicts."""

@@ -379,10 +379,10 @@ def is_call(keys: Iterable[str], shape: Shape) -> str | None:
     """Return the name of the member that holds the arguments, if these are the keys of a tool call and not of the
     contract.
     """
-    written = set(keys)
-    if len(written) < 2 or not written <= _CALL or {"name", "arguments"} <= shape.keys.keys():
+    written = {str(key).lower(): key for key in keys}  # those of a map may be numbers
+    if len(written) < 2 or not written.keys() <= _CALL or {"name", "arguments"} <= shape.keys.keys():
         return None  # the contract is itself a tool call
-    return next((name for name in _PAYLOAD if name in written and name not in shape.keys), None)
+    return next((written[name] for name in _PAYLOAD if name in written and written[name] not in shape.keys), None)
 
 
 def is_framed(value: object, shape: Shape) -> bool:
@@ -430,9 +430,8 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
         frame = next(member.node for member in members if member.key == "properties")
         return frame if frame.kind == OBJECT and not is_schema(node) else None
     values = shape.additional if isinstance(shape.additional, Shape) else None
-    in_text = holds_json(members[0].node) and (shape.keys or (values is not None and not values.allows("string")))
     declares = len(members) == 1 and (shape.keys or (values is not None and _names_a_map(members[0].key, shape)))
-    if declares and (members[0].node.kind in (OBJECT, ARRAY) or in_text):
+    if declares and (members[0].node.kind in (OBJECT, ARRAY) or _holds_answer(members[0].node, shape)):
         return None if disowns(members[0].key) else _deeper(members[0].node, shape)
     return None
 
@@ -458,19 +457,19 @@ def may_hold(name: str, node: Node, shape: Shape) -> bool:
         inner = inner.value[0] if inner.kind == ARRAY and len(inner.value) == 1 else inner
         if inner.kind == OBJECT:
             return any(shape.knows(member.key) for member in inner.value)
-        return holds_json(node)
+        return _holds_answer(node, shape)
     return shape.allows("array") and node.kind == ARRAY and bool(node.value)
 
 
 def payload_of(node: Node, shape: Shape) -> Node | None:
     """Return the list or scalar inside an envelope: its only member apart from thoughts, or the arguments of a call."""
     members: list[Member] = node.value
-    if {member.key for member in members} <= _CALL and len(members) > 1:
-        named = {member.key: member.node for member in members}
-        found = next((named[name] for name in _PAYLOAD if name in named), None)
-        if found is not None and found.kind == OBJECT:
+    named = {member.key: member.node for member in members}
+    if (call := is_call(named, shape)) is not None:
+        found = named[call]
+        if found.kind == OBJECT:
             return payload_of(found, shape)
-        return found if found is not None and found.kind == ARRAY and shape.allows("array") else None
+        return found if found.kind == ARRAY and shape.allows("array") else None
     answers = [member for member in members if fold(member.key) not in _BESIDE]
     if len(answers) != 1 or contradiction(members, answers[0], shape) is not None:
         return None
@@ -503,6 +502,12 @@ def _deeper(node: Node, shape: Shape) -> Node:
 def holds_json(node: Node) -> bool:
     """Return whether a node is a string that may contain an object or a list."""
     return node.kind == STRING and node.value.lstrip()[:1] in ("{", "[")
+
+
+def _holds_answer(node: Node, shape: Shape) -> bool:
+    """Return whether a string may contain the answer as JSON, and is not itself one of the values of a map."""
+    values = shape.additional if isinstance(shape.additional, Shape) else None
+    return holds_json(node) and bool(shape.keys or (values is not None and not values.allows("string")))
 
 
 def is_schema(node: Node) -> bool:

@@ -250,7 +250,7 @@ COMMENT: Final = expression(
     """,
     re.X | re.S,
 )
-SHORT_COMMENT: Final = r"(?: (?: // | \# )[^\n]{0,200}\n | /\*.{0,200}?\*/ )"
+SHORT_COMMENT: Final = r"(?: (?: // | \# )[^\n]{0,200}\n | /\*.{0,200}?\*/ | <!--.{0,200}?--> )"
 """A comment beside a key, for expressions that look ahead."""
 ELLIPSIS: Final = expression(r"\.\.\.|…")
 SENTENCE: Final = expression(r"\n|(?<=[.!?])\s|[。！？]")
@@ -346,7 +346,7 @@ KEY_AHEAD: Final = Ahead(
 """A key and its colon."""
 BARE_KEY: Final = Ahead(
     rf"""
-    [^\s:：=,，{{}}\[\]\"'“”‘’`] (?: (?! /\* | \s (?: // | \# ) ) [^:：=,，{{}}\[\]\"“”`\n] )*?
+    [^\s:：=,，{{}}\[\]\"'“”‘’`&] (?: (?! /\* | <!-- | \s (?: // | \# ) ) [^:：=,，{{}}\[\]\"“”`\n] )*?
     (?: (?<! \s ) | (?= [\"'”’`] ) )   # not at each space of a long run
     (?= [\"'”’`]? \s* (?: {SHORT_COMMENT} \s* )? (?: [:：] | => | = ) )   # unit price" :   price /* USD */ :
     """
@@ -356,7 +356,7 @@ KEY_AND_VALUE: Final = expression(
     re.X,  # limit 3, where the colon was forgotten
 )
 FIRST_KEY: Final = expression(r"\{ \s{0,40} [\"'“]? (\w{1,60}) [\"'”]? \s{0,10} [:：]", re.X)  # { "name":
-COLON: Final = expression(r"\s* (?: [:：]\s*=? | => | = ) \s* (?: [:：]\s* )?", re.X)  # :  ：  :=  =>  =  ::
+COLON: Final = expression(r"\s* (?: [:：]\s*=? | [=-]> | = ) \s* (?: [:：]\s* )?", re.X)  # :  ：  :=  =>  ->  =  ::
 PREFIX: Final = expression(r"[uUbBrR] (?= [\"'] (?! \s*[,}\]:] ) )", re.X)
 """The prefix of a Python string: `u'x'`, but not the letter at the end of `['a', b']`."""
 
@@ -400,8 +400,8 @@ CALL: Final = Ahead(r"(?: new\s+ )? [A-Za-z_$][\w$.]* \( \s* (?= [\"'\d\-)] )")
 """`ObjectId("5f…")`, `new Date(0)`: a call with one argument is read as the argument."""
 BARE_END: Final = expression(
     r"""
-      [,，}\]\n\"]                                         # high,
-    | /[/*]                                               # high // as agreed
+      [,，،}\]\n\"]                                        # high,
+    | /[/*] | <!--                                        # high // as agreed
     | \s\#                                                # high # as agreed
     | ; (?= \s*(?: [}\]\[{]                               # high; }
                  | [\"']?\w+[\"']?\s*:                    # high; "low":
@@ -412,15 +412,19 @@ BARE_END: Final = expression(
 GLUED: Final = expression(
     r"""
       [-+]?\d[\d.]* (?: [^\W\d]\w*\s*[:：]                # 12name: a key without its comma
-                   | \s*[、；;|]                          # 12;   an odd separator
+                   | \s*[、；;|،]                         # 12;   an odd separator
                    | [eE][+-]?\Z )                        # 1e    an exponent without digits
     | (?: [-+]?\d[\d.]* | true | false | null | True | False | None | undefined ) \s+
       (?: [^\W\d]\w* \s* [:=] | [\"'“‘`;、；] )             # 12 name = 3   12 'name'   true ;
-    | .*\\\Z                                              # a backslash at the end
+    | .*(?: [\\、；] | \\[nrt] )\Z                          # a backslash or an odd separator at the end
+    | .*(?: [{\[\"] | \.\.\. | … )                         # red {           etc...
+    | .*\\u[\da-fA-F]{4} | &(?:quot|\#)                    # an escape of a string without quotes
     """,
     re.X,
 )
 """A number followed by text that should not follow it."""
+KEY_WITHIN: Final = expression(r"\s(\w{1,60})\s?[:=]\s")
+"""A key in a value without quotes, whose comma may be missing: `red size: 3`."""
 LOST_BEGIN: Final = expression(
     r"""
       [^'’‘\\]+ ['’]                                      # tea'   whose opening quote is missing

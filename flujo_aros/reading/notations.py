@@ -38,6 +38,8 @@ _MAX_DEPTH: Final = 30
 _MAX_BRANCHES: Final = 16
 _WRAPPED: Final = expression(r"(\*\*|__|[\"'`“”])(.*?)(\1|[”\"])\Z", re.S)
 _PLACEHOLDER: Final = expression(r"<[^<>]{1,60}>|\[[A-Za-z][\w ]{0,60}\]|\.\.\.|…")
+_END_TAG: Final = expression(r"(?!.*<([\w:-]+)[ >].*</\1>).*</[\w:-]{1,60}>")
+"""A closing tag whose opening tag is on another line."""
 _NESTED: Final = expression(
     r"^[ \t]*(?:-[ \t]+)?[^\W\d][\w -]{0,60}:[ \t]*(?:[|>][+-]?)?[ \t]*$|^[ \t]*-[ \t]+\S", re.M
 )
@@ -228,10 +230,11 @@ def _without_emphasis(found: re.Match[str]) -> str:
 
 def read_scalar(raw: str, start: int, shape: Shape) -> Node | None:
     """Return the value of one line, or None if it is a placeholder or uncertain."""
-    raw = raw.rstrip().rstrip(",").rstrip()
+    raw = raw.rstrip()
+    raw = (raw.removesuffix("```") if raw.count("`") == 3 else raw).rstrip().rstrip(",").rstrip()
     raw = raw[:-2].rstrip() if raw.endswith("**") and not raw.startswith("**") and raw.count("**") == 1 else raw
     end = start + len(raw)
-    if _PLACEHOLDER.fullmatch(raw):
+    if _PLACEHOLDER.fullmatch(raw) or _END_TAG.fullmatch(raw) or raw.startswith(("&quot;", "&#")):
         return None
     if raw[:1] == '"' and (decoded := _decoded(raw)) is not None:
         return Node(STRING, decoded, start, end)
@@ -241,7 +244,7 @@ def read_scalar(raw: str, start: int, shape: Shape) -> Node | None:
     dunder = quoted is not None and quoted[1] == "__" and quoted[2].isidentifier() and _is_free(shape)
     if quoted and quoted[1] not in quoted[2] and quoted[3] not in quoted[2] and not dunder:
         return Node(STRING, quoted[2], start, end)
-    if raw[:1] in ("[", "{"):
+    if raw[:1] in ("[", "{") and (shape.allows("array") or shape.allows("object")):
         parsed = Parser(raw, 0, shape).parse()
         if not isinstance(parsed, Failure) and parsed.end == len(raw) and not parsed.cut:
             return moved(parsed.node, start)
@@ -489,7 +492,7 @@ def read_table(text: str, shape: Shape) -> Node | None:
     cells = [list(_cells(row)) for row in (rows[0], *rows[2:])]
     header = [_name(cell) for cell, _ in cells.pop(0)]
     in_one = text.count("\n", begin, end) == len(rows) - 1 and "\\|" not in text
-    if not in_one or any(len(row) != len(header) for row in cells):
+    if not in_one or text[end:].lstrip().startswith("|") or any(len(row) != len(header) for row in cells):
         return None
     item = shape if shape.properties else shape.element(0)
     if all(map(item.knows, header)):

@@ -793,11 +793,14 @@ class Parser:
             raise self._expected("a value", self.text[pos : pos + 20])
         if at_end:
             self._log("truncated", LOSSY, pos, end, raw)
-        elif any(mark in raw for mark in '{["') or grammar.ELLIPSIS.search(raw) or grammar.GLUED.match(raw):
+        elif grammar.GLUED.match(raw) or ((key := grammar.KEY_WITHIN.search(raw)) and self._may_name(key[1])):
             raise self._expected("a value", raw)
         else:
             self._log("unquoted-value", INFERRED, pos, end, raw)
         return Node(BARE, raw, pos, end)
+
+    def _may_name(self, key: str) -> bool:
+        return not self.stack[-1].keys or self.stack[-1].shape.knows(key)
 
     def _not_finite(self, raw: str, pos: int, why: str) -> Node:  # noqa: ARG002 (`LenientParser` needs it)
         """Handle a token that is not a valid number, or a number that is too large."""
@@ -832,16 +835,16 @@ class Parser:
                 continue
             if char == '"' and not self._closes_after_quote(at, member=member):
                 if member and self._key_ahead(at):
-                    return at
+                    return pos + len(text[pos:at].rstrip(" \t\n;"))
                 look = at + 1
                 continue
-            if char in (",", "，") and member:
+            if char in (",", "，", "،") and member:
                 if self._grouped(pos, at, frame):
                     look = at + 1
                     continue
                 rest = self._blank_end(at + 1)
                 self._need(rest)
-                if not self._key_ahead(at + 1) and text[rest : rest + 1] not in ("}", "", '"', "/", "#", ","):
+                if not self._key_ahead(at + 1) and text[rest : rest + 1] not in ("}", "", '"', "/", "#", "<", ","):
                     if "string" not in frame.wanted.types:
                         words = "a comma that neither ends a member nor belongs to a number"
                         raise self._stop(words, "unexpected", at=at)
@@ -1086,6 +1089,7 @@ class Parser:
 
     def _end_here(self, closer: str) -> bool:
         if closer == "}" and len(self.stack) == 1 and self._goes_on():
+            self._require_own_keys(self.stack)
             self._log("early-closer", INFERRED, self.pos, self.pos + 1, "")
             self.pos += 1
             return self._separator(closer)
@@ -1105,13 +1109,21 @@ class Parser:
         if self.text[after : after + 1] != ",":
             return False
         ahead = self._look_for_key(after + 1)
-        return ahead is not None and ahead["b"] is None and self._surplus(after) >= 1
+        return ahead is not None and self._surplus(after) >= 1
+
+    def _require_own_keys(self, frames: list[Frame]) -> None:
+        """Refuse to repair a closer if one of these objects has a key that may belong to another object."""
+        for shape, items in ((frame.shape, frame.items) for frame in frames if frame.kind == OBJECT and frame.keys):
+            if any(not shape.knows(member.key) and not shape.keeps(member.key) for member in items):
+                raise self._stop("a bracket is missing or extra, and it is unclear where", "unsure-bracket")
 
     def _end_of_text(self, *, seen_end: bool = False) -> bool:
         """Close the containers that are open at the end of the text: closing brackets are missing, or it was cut."""
         whole = seen_end or (self.ends and self._is_whole())
         risk = INFERRED if whole else LOSSY
         closers = self._closers()
+        if whole:
+            self._require_own_keys(self.stack[1:])
         self._log("missing-closer" if whole else "truncated", risk, self.pos, self.pos, closers)
         self.cut = self.cut or not seen_end
         while self.stack:
@@ -1224,7 +1236,7 @@ class Parser:
         unquoted = bool(self.edits) and self.edits[-1].code == "unquoted-value"  # `a // b` may be a string
         if last is None or unquoted or not closers or comment[0].startswith(("/*", "<!--")):
             return comment.end()
-        if "{" in comment[0] or "[" in comment[0]:
+        if any(mark in comment[0] for mark in '{["'):
             return comment.end()
         lost = "".join(last[0].split()) == closers and _NOTHING_FOLLOWS.match(self.text, comment.end())
         return comment.start() + last.start() if lost else comment.end()

@@ -207,6 +207,9 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
         found = _rest_behind(behind, shape, value) if has_words(behind) else None
         if found is None and (failed := phrases.FAILS.search(text, chosen.end, len(text))) is not None:
             found = f"an error is reported after it: {_excerpt(text, failed.start())!r}"
+    if found is None and (label := label_before(text, chosen.start)) and shape.knows(label):
+        beside = next((name for name in _FIELD_LINE.findall(behind) if shape.knows(name) and name != label), None)
+        found = beside and f"it is only the value of {label!r}, and {beside!r} follows it"
     if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start) and has_words(text[: chosen.start]):
         found = _rest_before(text, chosen, others, behind, shape, value)
     if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start):
@@ -307,7 +310,8 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
     if (begun := phrases.LABEL_AT_END.search(_OPEN_FENCE.sub("", behind) if fenced else behind)) is not None:
         return f"the text after it announces an answer that never comes: {begun[0].strip()[:40]!r}"
     for fence in _FENCE.finditer(behind) if fenced else ():
-        if fence[1].lower() not in CODE_FENCES and names_fields(fence[2], names):
+        is_answer = names_fields(fence[2], names) if names else _MAY_BE_LIST.match(fence[2]) is not None
+        if is_answer and fence[1].lower() not in CODE_FENCES:
             return "another answer begins in a fence after it and cannot be read"
     prose = _FENCE.sub(" ", behind) if fenced else behind
     if phrases.OBJECTS.may_match(prose):
@@ -448,9 +452,14 @@ def names_fields(text: str, names: Iterable[str]) -> bool:
     return any(fold(name) in named for name in names)
 
 
+_MAY_BE_LIST: Final = expression(r"\s*[\"'(\[{]")
 _TOKEN: Final = expression(r"[^\W\d][\w-]*")
 
 
+_FIELD_LINE: Final = expression(
+    r"^[ \t]*(?:#{1,6}|[-*•])[ \t]+[*_`]{0,3}([^\W\d][\w -]{0,60}?)[*_`\s]*(?:[:：=–-]|$)", re.M
+)
+"""A heading or an item of a list that names a field."""
 _KEY_LINE: Final = expression(r"^[ \t]{0,8}([^\W\d][\w -]{0,60}?)[ \t]{0,4}[:：](?=[ \t]|$)", re.M)
 
 

@@ -292,7 +292,7 @@ _THOUSAND_OR_POINT: Final = expression(r"[1-9]\d{0,2}\.\d{3}\Z", re.A)
 _NO_CENTS: Final = expression(r"(?<=\d)[.,] ?[-–—](?!\d)")
 """A price without cents: `5,- €`."""
 _LABEL: Final = expression(
-    r"(?:[-*•] )?[*_]{0,3}([^\W\d_][\w ]{0,40}?)(?:[*_]{0,3} ?[:=：][*_]{0,3}| is| ist| est| es)\s{0,4}(.+)\Z"
+    r"(?:[-*•] )?[*_]{0,3}([^\W\d_][\w ]{0,40}?)(?:[*_]{0,3} ?[:=：][*_]*| [–—-](?= )| is| ist| est| es)\s{0,4}(.+)\Z"
 )
 
 
@@ -333,7 +333,7 @@ def announced(text: str) -> str:
 def announces(label: str) -> bool:
     """Return whether a label says only that an answer follows: `The answer`, `Here is the total price:`."""
     words = set(name_words(label)) - _GLUE - _HERE
-    return bool(words) and words <= _ANNOUNCING_AMOUNTS
+    return label == "A" or (bool(words) and words <= _ANNOUNCING_AMOUNTS)  # `A: 7`, after a question
 
 
 def _in_plain_digits(text: str) -> tuple[str, tuple[str, ...]]:
@@ -971,7 +971,7 @@ def boolean_word(text: str, hints: Hints = NO_HINTS) -> bool | None:
 def is_no_value(text: str) -> bool:
     """Return whether a string stands for a missing value: `N/A`, `unknown`, `-`, or an empty string."""
     word = text.strip().casefold()
-    return word in _NO_VALUE or _unwrapped(word).casefold() in _NO_VALUE
+    return word in _NO_VALUE or (word[:2] != '["' and _unwrapped(word).casefold() in _NO_VALUE)
 
 
 _AND_SO_ON: Final = frozenset(("etc", "and so on", "usw", "und so weiter", "and more"))

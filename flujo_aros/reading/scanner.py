@@ -342,6 +342,7 @@ def ends_line(text: str, end: int) -> bool:
 
 _KEY = r"(?:[\"“]{1,2}[^\"“”\n]{1,120}[\"”]{1,2}|['‘]{1,2}[^'‘’\n]{1,120}['’]{1,2})"
 _GOES_ON: Final = expression(rf"[\s}}\]]*(?:,\s*)?{_KEY}\s*[:：]")
+_BARE_GOES_ON: Final = expression(r"[\s}\]]*,\s*\w{1,60}\s*[:：]")
 _CAME_BEFORE: Final = expression(
     rf"(?:{_KEY}|^[ \t]*[^\W\d]\w{{0,60}})\s*[:：]\s*[\"'“\d\[{{tfnTFN-](?:.{{0,400}}[\"'”\]}}\w])?\s*,\s*"
     rf"(?:(?:{_KEY}|^[ \t]*[^\W\d]\w{{0,60}})\s*[:：]\s*)?\Z",
@@ -410,7 +411,8 @@ def _is_open(text: str, end: int) -> bool:
 
 def goes_on(text: str, end: int) -> bool:
     """Return whether more members follow the end of a value."""
-    return _GOES_ON.match(text, end) is not None
+    bare = _BARE_GOES_ON.match(text, end)
+    return _GOES_ON.match(text, end) is not None or (bare is not None and _is_closed_behind(text, bare.end()))
 
 
 def is_fragment(text: str, before: int, start: int, end: int, *, broken: bool) -> bool:

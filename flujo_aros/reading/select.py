@@ -26,6 +26,7 @@ from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from flujo_aros.contract import (
     ANY,
+    DECIMAL,
     NO_CHARACTER,
     TIMES,
     Contract,
@@ -267,6 +268,8 @@ class Search(Generic[T]):
         if len(self.found) == 1 and self.found[0].rank != INLINE and not self.scanner.reasoned_to:
             return self._accept(self.found[0]) if self.found[0].fits else None
         inline = any(candidate.rank == INLINE for candidate in self.found)
+        if inline and all(self._is_known_line(c.start) for c in self.found) and (lines := self._lines()) is not None:
+            return lines
         if inline and (declined := _CANNOT.search(self.text)) is not None:
             self.found = [c for c in self.found if not self._is_illustration(c, declined.end())]
         if self.scanner.reasoned_to:
@@ -878,8 +881,11 @@ class Search(Generic[T]):
         if not body or (self.shape.allows("string") and _DECLINED.search(body)):
             return None
         found = self._one_scalar(Node(STRING, body, *self._place(body)), edits)
-        if found is None and not any(map(self.shape.allows, ("string", "object", "array"))):
-            stated = self._stated(without_courtesies(mask_reasoning(self.text, unopened=True)))
+        texts = self.shape.allows("string") and all(part.format != DECIMAL for part in self.shape.branches)
+        if found is None and not (texts or self.shape.allows("object") or self.shape.allows("array")):
+            text = without_courtesies(mask_reasoning(self.text, unopened=True))
+            said = self._scalar(Span(0, len(text)), text)
+            stated = said if said is not None and said.fits else self._stated(text)
             return None if stated is None else self._decide([stated])
         is_prose = isinstance(found, Accepted) and isinstance(found.value, str) and not self.shape.asks_for("string")
         return None if is_prose else found
@@ -1012,7 +1018,7 @@ class Search(Generic[T]):
         if self.truncated is True:
             return None
         apart = [c for c in self.found if c.rank != INLINE and c.reason is not Reason.ECHOED_SCHEMA]
-        text = mask_reasoning(self.text, unopened=True)
+        text = mask_reasoning(self.text[: self.scanner.ended_at], unopened=True).replace("\ufeff", " ")
         for reads, code, risk in (
             (read_lines, "key-value-lines", Risk.INFERRED),
             (read_items, "list-items", Risk.INFERRED),
@@ -1022,8 +1028,9 @@ class Search(Generic[T]):
             if apart and reads is not read_tags:
                 continue
             node = reads(text, self.shape)
-            if node is not None and reads in _MARKED and _SHOWS_FORM.search(text, 0, node.start):
-                return None
+            is_form = node is not None and reads in _MARKED and _SHOWS_FORM.search(text, 0, node.start)
+            if is_form or (node is not None and not self.text.startswith(text[node.start : node.end + 1], node.start)):
+                return None  # it only shows a form, or `<think>` is a part of a value
             if node is not None and all(node.start <= c.start < node.end for c in apart):
                 edit = Edit(code, risk, node.start, node.end, "[…]" if node.kind == ARRAY else "{…}", "$")
                 return self._only(self._of_node(node, [edit]))
@@ -1146,7 +1153,9 @@ class Search(Generic[T]):
             return remainder.names_fields(part, shape.named) or (not shape.properties and candidate.rank <= chosen.rank)
         if candidate.start > chosen.start and _is_item(value, shape):
             return True
-        return _names_any(value, (shape.element(0) if self.shape.only_lists else shape).keys)
+        item = shape.element(0) if shape.only_lists else shape
+        in_map = item.additional if isinstance(item.additional, Shape) else item
+        return _names_any(value, item.keys or in_map.keys)
 
     def _is_words(self, candidate: Candidate[T]) -> bool:
         """Return whether brackets that cannot be an answer hold words (`[3 more omitted]`) or an index (`a["b"]`)."""
@@ -1362,7 +1371,7 @@ def _layers(text: str, place: Span) -> Iterator[tuple[str, list[Edit]]]:
 
 _NOT_ONE: Final = expression(r"""\\|[“”]|(?<!\w)["'‘’]|["'‘’](?!\w)""")
 """In a quoted text: an escape, or a quote that may end it."""
-_HEADING: Final = expression(r"\A#{1,6}[ \t]+(?=[^\n]+\Z)")
+_HEADING: Final = expression(r"\A(?:#{1,6}|>(?=[ \t]+[*_]*[^\W\d_]))[ \t]+(?=[^\n]+\Z)")
 _FRAMED: Final = expression(
     r"(?P<mark>\*\*|__|[*_`\"'“‘])(?P<quoted>.+?|(?<=[\"'“‘]))(?:(?P=mark)|[”’])[.!]?"
     r"|<(?P<tag>[A-Za-z][\w-]{0,30})>(?P<tagged>.+)</(?P=tag)>",

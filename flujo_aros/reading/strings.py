@@ -16,6 +16,7 @@ from flujo_aros.outcome import Risk
 from flujo_aros.reading.grammar import (
     KEY_BEHIND,
     ODD_BLANK,
+    SHORT_COMMENT,
     TAIL,
     NeedMoreInput,
     Opened,
@@ -37,6 +38,7 @@ QUOTES: Final[dict[str, str]] = {
 }
 _FRENCH_BLANKS: Final = frozenset(" \u00a0\u202f")
 """Spaces that French puts inside its quotation marks: `« thé »`."""
+_COMMENTS: Final = ("//", "/*", "<!--")
 _SCAN: Final = {closers: re.compile(f"[{closers}\\\\]") for closers in set(QUOTES.values())}
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _BARE_MEMBER: Final = expression(
@@ -61,13 +63,13 @@ _OTHER_END: Final = expression(r"[”»](?=[ \t]{0,40}[}\]])")
 """A typographic quote at the end of a string that began with a straight one."""
 _ONLY_CLOSERS: Final = expression(r"[\s}\],;`]*\Z")
 _ELEMENT_START: Final = frozenset("{[-0123456789") | QUOTES.keys()
-_ENDS_ITEM: Final = frozenset("}],")
+_ENDS_ITEM: Final = frozenset("}],;")
 _CLOSERS_BEHIND: Final = expression(r"\s*[}\]][\s}\],]*[{\[\s]*")
 _OBJECT_WITH_KEY: Final = expression(r"\{\s{0,40}[\"'“]?\w{1,60}[\"'”]?\s{0,10}[:：]")
 _VALUE: Final = expression(r"[\"'“‘{\[]|-?\d|(?:true|false|null|True|False|None)\b")
 _VALUE_BEGINS: Final = "\"'“„«‘[{-0123456789tfnTFN"
 _JSON_IN_PROSE: Final = expression(r"[{}\[\]\"]")
-_COLON_LATER: Final = expression(r"(?:\s|(?>/\*.{0,200}?\*/)|(?://|#)[^\n]{0,200}+\n|(?!))*+[:：=]", re.S)
+_COLON_LATER: Final = expression(rf"(?: \s | (?> {SHORT_COMMENT} ) | (?!) )*+ [:：=]", re.S | re.X)
 _NO_KEY: Final = expression(r"[:\n]")
 _MAX_KEY: Final = 120
 _LOOK_BACK: Final = 2_000
@@ -252,7 +254,7 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
         await_end(text, after + 40, growing=around.growing)
     if char == "\\" and text[after + 1 : after + 2] in ("n", "t", "r"):
         return _next_item(around, after + 2) or text[after + 2 :].lstrip(" \\nrt")[:1] in ("}", "]", "")
-    if text.startswith(("```", "//", "/*"), after) or (char == "#" and "\n" in text[at:after]):
+    if text.startswith(("```", *_COMMENTS), after) or (char == "#" and "\n" in text[at:after]):
         return True
     if char == "#":
         return after > at + 1 and _behind_comment(around, after) in _ENDS_ITEM
@@ -273,13 +275,13 @@ def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
     char = text[after : after + 1]
     if not char:
         return True
-    if char in (":", "：", "="):
+    if char in (":", "：", "=") or text.startswith("->", after):
         return True
     if char == text[at] and after == at + 1:
         await_end(text, _skip(text, after + 1), growing=around.growing)
         if _next_char(text, after + 1) == ":":
             return False
-    if char in ("/", "#"):
+    if char in ("/", "#", "<"):
         if _COLON_LATER.match(text, after):
             return True
         await_end(text, after + 600, growing=around.growing)
@@ -322,7 +324,7 @@ def _next_item(around: Surroundings, pos: int) -> bool:
     after = _skip(text, pos)
     char = text[after : after + 1]
     await_mark(text, after, growing=around.growing)
-    if not char or text.startswith(("//", "/*", "...", "…", "```"), after):
+    if not char or text.startswith(("...", "…", "```", *_COMMENTS), after):
         return True
     if char in "}]":
         return _follows(around, after)
@@ -388,7 +390,7 @@ def _follows(around: Surroundings, closer: int) -> bool:
         at = _skip(text, at + 1)
     char = text[at : at + 1]
     await_mark(text, at, growing=around.growing)
-    if not char or char in ",;，" or text.startswith(("```", "//", "/*"), at):
+    if not char or char in ",，、،;" or text.startswith(("```", *_COMMENTS), at):
         return True
     if depth > 0:
         return char in "\"“„«'‘{[" or char == "#" or text[at - 1 : at] == "\n"
@@ -473,7 +475,8 @@ def _next_char(text: str, pos: int) -> str:
 
 _UNSURE: Final = expression(
     r"""
-      \"\s*[,+]\s*[\"\#]                                        # red", "green         one" + "two
+      \"\s*[,+]\s*[\"\#`“«]                                     # red", "green         one" + "two
+    | \"\s*->\s*[\"`“«]                                         # size" -> "large
     | \"\s*\"                                                   # red" "green
     | \"\s*:\s*[\"\[{\d]                                        # red", "size": 3
     | \"[ \t]*\n                                                # red"  and the line ends

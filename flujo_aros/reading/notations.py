@@ -230,8 +230,7 @@ def _without_emphasis(found: re.Match[str]) -> str:
 
 def read_scalar(raw: str, start: int, shape: Shape) -> Node | None:
     """Return the value of one line, or None if it is a placeholder or uncertain."""
-    raw = raw.rstrip()
-    raw = (raw.removesuffix("```") if raw.count("`") == 3 else raw).rstrip().rstrip(",").rstrip()
+    raw = raw.rstrip().removesuffix("```" if raw.count("`") == 3 else "").rstrip().rstrip(",").rstrip()
     raw = raw[:-2].rstrip() if raw.endswith("**") and not raw.startswith("**") and raw.count("**") == 1 else raw
     end = start + len(raw)
     if _PLACEHOLDER.fullmatch(raw) or _END_TAG.fullmatch(raw) or raw.startswith(("&quot;", "&#")):

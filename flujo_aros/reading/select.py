@@ -1029,7 +1029,8 @@ class Search(Generic[T]):
                 continue
             node = reads(text, self.shape)
             is_form = node is not None and reads in _MARKED and _SHOWS_FORM.search(text, 0, node.start)
-            if is_form or (node is not None and not self.text.startswith(text[node.start : node.end + 1], node.start)):
+            lines = "" if node is None else text[node.start : node.end] + text[node.end :].partition("\n")[0]
+            if is_form or (node is not None and not self.text.startswith(lines, node.start)):
                 return None  # it only shows a form, or `<think>` is a part of a value
             if node is not None and all(node.start <= c.start < node.end for c in apart):
                 edit = Edit(code, risk, node.start, node.end, "[…]" if node.kind == ARRAY else "{…}", "$")
@@ -1154,8 +1155,7 @@ class Search(Generic[T]):
         if candidate.start > chosen.start and _is_item(value, shape):
             return True
         item = shape.element(0) if shape.only_lists else shape
-        in_map = item.additional if isinstance(item.additional, Shape) else item
-        return _names_any(value, item.keys or in_map.keys)
+        return _names_any(value, item.keys or (item.additional.keys if isinstance(item.additional, Shape) else ()))
 
     def _is_words(self, candidate: Candidate[T]) -> bool:
         """Return whether brackets that cannot be an answer hold words (`[3 more omitted]`) or an index (`a["b"]`)."""

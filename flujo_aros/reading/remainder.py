@@ -208,8 +208,9 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
         if found is None and (failed := phrases.FAILS.search(text, chosen.end, len(text))) is not None:
             found = f"an error is reported after it: {_excerpt(text, failed.start())!r}"
     if found is None and (label := label_before(text, chosen.start)) and shape.knows(label):
-        beside = next((name for name in _FIELD_LINE.findall(behind) if shape.knows(name) and name != label), None)
-        found = beside and f"it is only the value of {label!r}, and {beside!r} follows it"
+        names = _FIELD_LINE.findall(f"{text[: chosen.start]}\n{behind}")
+        beside = next((name for name in names if shape.knows(name) and name != label), None)
+        found = beside and f"it is only the value of {label!r}, next to {beside!r}"
     if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start) and has_words(text[: chosen.start]):
         found = _rest_before(text, chosen, others, behind, shape, value)
     if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start):
@@ -457,7 +458,7 @@ _TOKEN: Final = expression(r"[^\W\d][\w-]*")
 
 
 _FIELD_LINE: Final = expression(
-    r"^[ \t]*(?:#{1,6}|[-*•])[ \t]+[*_`]{0,3}([^\W\d][\w -]{0,60}?)[*_`\s]*(?:[:：=–-]|$)", re.M
+    r"^[ \t]*(?:#{1,6}|[-*•])[ \t]+[*_`]{0,3}([^\W\d][\w -]{0,60}?)[*_` \t]*(?:[:：=–-]|$)", re.M
 )
 """A heading or an item of a list that names a field."""
 _KEY_LINE: Final = expression(r"^[ \t]{0,8}([^\W\d][\w -]{0,60}?)[ \t]{0,4}[:：](?=[ \t]|$)", re.M)

@@ -384,7 +384,7 @@ OWNS: Final = Phrases(
     r"|(?:answer|result) is(?! (?:\w+ly )?(?:not|incorrect|wrong|invalid)\b)|ended up|improved|amended|proper"
     r"|accurate|good|better)\b",
     r"[✅✔✓👍]",
-    r"\b(?:korrigiert\w*|korrekt\w*|endgültig\w*|final\w*|aktualisiert\w*|richtig\w*|neue?[rs]?|nachher"
+    r"\b(?:korrigiert\w*|korrekt\w*|end(?:gültig\w*|fassung|version)|final\w*|aktualisiert\w*|richtig\w*|neue?[rs]?|nachher"
     r"|danach|ausgabe|verbessert\w*|jetzt)\b",
     r"\b(?:corrigée?s?|correcte?s?|finale?s?|mise? à jour|nouveau|nouvelle|après|sortie|définiti(?:f|ve)"
     r"|bonne?|maintenant)\b",
@@ -408,36 +408,41 @@ ANNOUNCES: Final = Phrases(
 """Directly before the last of several answers: it is the answer."""
 DRAFTS: Final = Phrases(
     r"\b(?:attempt|try|guess|thoughts?|think|tentative|sketch|candidate|version 1|v1|step 1|rough|raw|preliminary"
-    r"|provisional|unvalidated|unchecked|working|scratch|notes?|vorläufig\w*|provisoire|preliminar)\b"
+    r"|provisional|unvalidated|unchecked|working|scratch|notes?|rohfassung|entwurf|vorläufig\w*|provisoire|preliminar)\b"
 )
 """Directly before the first of several answers: another one follows."""
 
 _ANSWER: Final = (
     r"(?:answer|version|output|result|json|response|reply|records?|values?|object|data|entry|input|one|request|draft)"
 )
-_ANSWER_DE: Final = r"(?:fassung|version|antwort|ausgabe|ergebnis|wert|datensatz|daten|eingabe|json)"
-_ANSWER_FR: Final = r"(?:version|réponse|sortie|résultat|valeur|données|entrée|json)"
+_ANSWER_DE: Final = r"(?:fassung|version|antwort|ausgabe|ergebnis|wert|datensatz|daten|eingabe|eintrag|json)"
+_ANSWER_FR: Final = r"(?:version|réponse|sortie|résultat|valeur|données|entrée|enregistrement|json)"
 _ANSWER_ES: Final = r"(?:versión|respuesta|salida|resultado|valor|datos|entrada|registro|json)"
 
+_ITEM: Final = rf"(?:{_ANSWER}|{_ANSWER_DE}|{_ANSWER_FR}|{_ANSWER_ES})"
+_OLD_EN: Final = (
+    r"(?:previous|prior|original|old(?:er)?|earlier|former|initial|outdated|wrong|raw|source|in(?:put|correct|valid))"
+)
+_OLD: Final = (
+    rf"(?:{_OLD_EN}|(?:vorherige|vorige|bisherige|ursprüngliche|alte|frühere|falsche|veraltete|ungültige)[rsn]?"
+    r"|(?:ancien(?:ne)?|mauvaise?|précédente?|originale?|initiale?|incorrecte?|erronée?)s?|d'origine|anterior(?:es)?"
+    r"|erroneous|iniciale?s?|(?:previ|antigu|incorrect|erróne)[oa]s?)"
+)
+_BESIDE: Final = (
+    r"(?:for|as a|in|by|zum|pour|par|para|en|à titre de|por) (?:contrast|reference|context|vergleich|compar\w+)"
+)
+_WAS: Final = (
+    r"(?:was|were|had been|would (?:be|have been|look like)|war|lautete|wäre|étai(?:en)?t|serait|eran?|fue|sería)"
+)
+
 COMPARED: Final = Phrases(
-    r"\A(?:(?:for|as a|in|by) (?:comparison|contrast|reference|context)[,:]? )?(?:(?:the|my|your|an?) )?"
-    r"(?:previous|prior|original|old|older|earlier|former|initial|outdated|wrong|incorrect|invalid|erroneous|raw"
-    rf"|input|source)(?: {_ANSWER})?(?:(?: (?!{_ANSWER}\b)\w+){{0,5}}"
-    r" (?:was|were|had been|looked like|would (?:be|have been|look like)))?\s*[:：]?\Z",
-    r"\A(?:for|as a|in|by) (?:comparison|contrast|reference)(?:,[^.!?\n]{1,60}\b(?:was|were|had been))?\s*[:：]\Z",
-    r"\A(?:à titre de|pour|par|para|en|zum|a título de) (?:compara\w+|vergleich)(?:,(?: \w+){1,3} (?:précédente?"
-    r"|vorherige|bisherige|frühere|alte|anterior|previ[oa])(?: (?!antwort|fassung|version|ausgabe)\w+)? (?:était|war"
-    r"|lautete|era|fue))?\s*[:：]\Z",
-    r"\A(?:zum vergleich[,:]? )?(?:(?:der|die|das|eine?) )?(?:vorherige|vorige|bisherige|ursprüngliche|alte|frühere"
-    rf"|falsche|veraltete|ungültige)[rsn]?(?: {_ANSWER_DE})?(?: (?:war|lautete|wäre))?\s*[:：]\Z"
-    r"|\Azum vergleich(?:,? (?:das|der|die) \w+)?\s*[:：]\Z",
-    rf"\A(?:(?:pour|par) comparaison[,:]? )?(?:(?:le|la|les|une?) |l')?(?:(?:ancien(?:ne)?|mauvaise?)s? {_ANSWER_FR}"
-    rf"|{_ANSWER_FR} (?:précédente?|originale?|initiale?|incorrecte?|erronée?|d'origine)s?)"
-    r"(?: (?:était|étaient|serait))?\s*[:：]\Z",
-    rf"\A(?:(?:para|en) compara(?:ción|r)[,:]? )?(?:(?:el|la|los|una?) )?{_ANSWER_ES} (?:anterior|previ[oa]|original"
-    r"|inicial|antigu[oa]|incorrect[oa]|erróne[oa])(?:e?s)?(?: (?:era|eran|fue|sería))?\s*[:：]\Z",
-    r"\A(?:之前|以前|原来|原始|原先|旧)的?(?:答案|结果|记录|输入|数据|版本)?[:：]\Z",
-    r"\A(?:以前|前|元|旧|誤った)の?(?:値|回答|結果|入力|データ)?[:：]\Z",
+    rf"\A(?:{_BESIDE}[,:]? )?(?:(?:the|my|your|an?|der|die|das|eine?|les?|la|une?|el|los|una) |l')?(?:{_OLD_EN}"
+    rf"|{_OLD} {_ITEM}|{_ITEM} {_OLD})(?:(?: (?!{_ITEM}\b)\w+){{0,5}} {_WAS}| {_WAS})?(?:,? {_BESIDE})?\s*[:：]?\Z",
+    rf"\A{_BESIDE}(?:[, ][^.!?\n]{{1,60}})?\s*[:：]\Z",
+    r"\A(?:this|it|dies|cela|esto)? ?(?:replaces|supersedes|ersetzt|remplace|reemplaza) [^.!?\n]{1,60}[:：]\Z",
+    r"\A(?:what )?(?:not to|do not|don['’]t|never) (?:send|use|return|write|output|answer)\b[^.!?\n]{0,40}[:：]\Z",
+    r"\A(?:之前|以前|原来|原始|原先|旧)的?(?:答案|结果|记录|输入|数据|版本)?[:：]\Z|\A(?:以前|前|元|旧|誤った)の?(?:値"
+    r"|回答|結果|入力|データ)?[:：]\Z",
 )
 """The complete label of a value that is shown beside the answer: an earlier value, the input, a counterexample."""
 
@@ -479,10 +484,7 @@ NEVER: Final = Phrases(
     r"\Ahypothetical(?:ly)?\b|\A(?:if|had|were) (?:i|we|there)\b[^.!?\n]{0,80}\b(?:would|could|might)\b"
     r"|\bif\b[^.!?\n]{0,60}\b(?:was|were|had)\b[^.!?\n]{0,60}\b(?:would|could|might)\b(?![^\n]*\.\Z)|\b(?:would|could"
     r"|might|should) have (?:said|written|been|returned|answered|put|given|looked)\b|\bwenn\b[^.!?\n]{0,60}\b(?:wäre"
-    r"|hätte|würde)\b[^.!?\n]{0,60}\b(?:wäre|würde|sähe)\b|\bsi\b[^.!?\n]{0,60}\b(?:était"
-    r"|avait)\b[^.!?\n]{0,60}\b(?:serait|aurait)\b|\bsi\b[^.!?\n]{0,60}\b(?:fuera|fuese"
-    r"|hubiera)\b[^.!?\n]{0,60}\b(?:sería|habría)\b|\b(?:mistake|wrong|error) to (?:return|write"
-    r"|answer|output|say|use|give|send|report)\b",
+    r"|hätte|würde)\b[^.!?\n]{0,60}\b(?:wäre|würde|sähe)\b",
     r"\b(?:won['’]t|will not|wouldn['’]t|would not|not going to|cannot|can['’]t|(?:should|must|may)(?: not"
     r"|n['’]t)) (?:answer|return|reply|respond|output|use|say|write|give)\b",
     r"\A(?:the |a |your )?(?:\w+ )?(?:schema|format|structure|shape|template) (?:would|could|might) \w+",
@@ -503,11 +505,9 @@ NEVER: Final = Phrases(
     r"|zgaduj\w*)\b|猜测|猜想|推测|推測",
     r"\b(?:possibly|maybe|perhaps|presumably|vielleicht|peut-être|quizás?|tal vez|forse|talvez)\s*[:：]?\Z"
     r"|(?:可能|也许|多分|おそらく)\s*[:：]\Z",
-    r"\A(?:only |just |merely |purely )(?:an? )?(?:sketch|example|demonstration|illustration|mock-?up|dummy|draft)\b",
     # what was asked for
     r"\bfill (?:in|out) (?:this|the) \w+|\bto be (?:corrected|fixed|revised|changed|completed|filled in)\b"
-    r"|\bnot to (?:return|do|answer|output|use|write|say|send)(?: this| that| it)?\s*[:：]?\Z|\b(?:exemple|ejemplo"
-    r"|esempio|exemplo|voorbeeld|beispiel)\b[^.!?\n]{0,60}\b(?:\w+rait|\w+ría|\w+rebbe|seria|würde|könnte|zou)\b",
+    r"|\bnot to (?:return|do|answer|output|use|write|say|send)(?: this| that| it)?\s*[:：]?\Z",
     r"\b(?:asked|told|instructed|supposed|wanted|expected) (?:\w+ )?to (?:return|write|output|answer|give|say|reply"
     r"|produce|send)\Z|\bso (?:that )?(?:i|we) can (?:\w+ )?(?:extract|fill|complete|replace|provide|produce)\b",
     r"\b(?:this|that|it|the following|below|here|what follows) (?:is|are) (?:not|n't|never)\b(?! (?:medical|legal"

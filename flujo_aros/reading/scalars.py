@@ -821,6 +821,7 @@ _ANSWER: Final = _words(
     """
     answer answers result value label class category classification choice option decision verdict output response
     prediction conclusion final finale overall chosen selected correct right best level rating type
+    action recommendation
     Antwort Ergebnis Wert Kategorie Klasse Einstufung Entscheidung Urteil Auswahl
     réponse résultat valeur catégorie classe décision choix respuesta resultado valor categoría clasificación decisión
     risposta risultato valore resposta antwoord ответ результат

@@ -1036,3 +1036,19 @@ def test_a_sentence_that_does_not_trust_the_answer_rejects_it_before_or_after_it
 @pytest.mark.parametrize("form", ["{1}\n\n{0}", "{0}\n\n{1}"])
 def test_a_sentence_of_the_same_words_that_trusts_the_answer_leaves_it_as_it_is(form: str, said: str) -> None:
     assert isinstance(read(form.format(SPOKEN, said), Parcel), Accepted)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "What not to send:",
+        "This replaces the older record:",
+        "Zum Vergleich, der alte Eintrag:",
+        "Ancienne version, pour comparaison :",
+    ],
+)
+def test_an_answer_that_is_shown_for_comparison_leaves_the_one_before_it(label: str) -> None:
+    other = json.dumps({**ANSWER, "shelf": "D1"})
+    outcome = read(f"{SPOKEN}\n\n{label}\n{other}", Parcel)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value.shelf == "C7"

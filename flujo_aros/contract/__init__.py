@@ -46,7 +46,6 @@ from flujo_aros.contract.contracts import (
     WrittenContract as WrittenContract,
     WrittenEvent as WrittenEvent,
     compile_contract as compile_contract,
-    given_contract as given_contract,
     is_blank as is_blank,
     with_checks as with_checks,
     written_contract as written_contract,

@@ -26,7 +26,6 @@ from typing import (
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, TypeAdapter, create_model, model_serializer
 
 from flujo_aros.contract.checks import Check, fields_in, is_async, scores_of, winner_in
-from flujo_aros.contract.misspelt import require_keywords
 from flujo_aros.contract.schema import JsonSchema, Shape
 from flujo_aros.contract.validators import SchemaValues, TypeValues, Values, Verdict, fingerprint
 from flujo_aros.errors import ContractError
@@ -202,12 +201,6 @@ class JsonContract(Generic[T_co]):
     def json_schema(self) -> JsonSchema:
         """The JSON Schema of the payload, or an empty schema if any value is allowed."""
         return self.values.json_schema
-
-    @cached_property
-    def is_spelled(self) -> bool:
-        """True; raises `ContractError` for a misspelt keyword in a schema that was written by hand."""
-        require_keywords(self)
-        return True
 
     @cached_property
     def shape(self) -> Shape:
@@ -439,14 +432,22 @@ class Output:
         """Create a contract for a reply that contains one JSON value of this type.
 
         `like` is a pydantic model or any type, a `TypeAdapter`, or a JSON Schema as a dict (`{}` or `True`: any JSON
-        value). Raises `ContractError` if it cannot be compiled, and for a schema with a misspelt keyword.
+        value). Raises `ContractError` if it cannot be compiled.
 
         >>> Output.json({"type": "integer"}).json_schema
         {'type': 'integer'}
         """
-        contract = _of_json(like)
-        _ = contract.is_spelled
-        return contract
+        if like is False:
+            raise ContractError("the schema `false` allows no value")
+        if like is True:
+            return JsonContract(SchemaValues({}))
+        if isinstance(like, dict):
+            return JsonContract(SchemaValues(cast("JsonSchema", like)))
+        if isinstance(like, FunctionType):
+            raise ContractError(
+                f"the function {like.__name__} is not a contract: pass the type that it returns, or a schema"
+            )
+        return JsonContract(TypeValues[Any](like))
 
     @overload
     @staticmethod
@@ -613,20 +614,6 @@ _compiled: dict[object, Contract[Any]] = {}
 _MAX_COMPILED = 512
 
 
-def _of_json(like: Any) -> JsonContract[Any]:
-    if like is False:
-        raise ContractError("the schema `false` allows no value")
-    if like is True:
-        return JsonContract(SchemaValues({}))
-    if isinstance(like, dict):
-        return JsonContract(SchemaValues(cast("JsonSchema", like)))
-    if isinstance(like, FunctionType):
-        raise ContractError(
-            f"the function {like.__name__} is not a contract: pass the type that it returns, or a schema"
-        )
-    return JsonContract(TypeValues[Any](like))
-
-
 @overload
 def compile_contract(like: Contract[T] | type[T] | TypeAdapter[T]) -> Contract[T]: ...
 @overload
@@ -643,25 +630,14 @@ def compile_contract(like: Any) -> Contract[Any]:
             return ready
         key = _content_key(like)
     if key is None:
-        return _of_json(like)
+        return Output.json(like)
     found = _compiled.get(key)
     if found is None:
-        found = _of_json(like)
+        found = Output.json(like)
         if len(_compiled) >= _MAX_COMPILED:
             _compiled.clear()
         _compiled[key] = found
     return found
-
-
-@overload
-def given_contract(like: Contract[T] | type[T] | TypeAdapter[T]) -> Contract[T]: ...
-@overload
-def given_contract(like: Any) -> Contract[Any]: ...
-def given_contract(like: Any) -> Contract[Any]:
-    """Compile what a caller wrote, like `compile_contract`; a misspelt keyword in a schema raises `ContractError`."""
-    contract = compile_contract(like)
-    _ = isinstance(like, dict) and contract.is_spelled
-    return contract
 
 
 def _is_contract(like: object) -> TypeGuard[Contract[Any]]:

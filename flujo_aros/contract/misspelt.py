@@ -6,16 +6,14 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from flujo_aros.contract.contracts import Contract
 from flujo_aros.contract.schema import JsonSchema
 from flujo_aros.contract.validators import SchemaValues, path_of, wrapped_in
 from flujo_aros.errors import ContractError, Hint, Suggestion
 from flujo_aros.json_data import ANNOTATING, CONSTRAINING, Place, is_dict, is_list, schemas_in
 from flujo_aros.spelling import nearest, only_near, short
-
-if TYPE_CHECKING:
-    from flujo_aros.contract.contracts import Contract
 
 _DECLARING: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas"})
 """Keywords that may declare properties in addition to `properties`."""
@@ -83,9 +81,8 @@ def misspelt_of(values: SchemaValues) -> tuple[ContractError, ...]:
 
 
 def require_keywords(contract: Contract[Any]) -> None:
-    """Raise `ContractError` for the first misspelt word of a JSON Schema that would change what it accepts, and for a
-    schema that accepts every value, because none of its keys is a keyword for one. The schemas of types have no such
-    errors.
+    """Raise `ContractError` for the first misspelt word of a JSON Schema, and for a schema that accepts every value,
+    because none of its keys is a keyword for one. The schemas of types have no such errors.
 
     >>> from flujo_aros.contract import compile_contract
     >>> require_keywords(compile_contract({"properties": {"age": {"minimun": 3}}}))
@@ -97,9 +94,6 @@ ignored; did you mean 'minimum'?
     if not isinstance(contract.values, SchemaValues):
         return
     for error in misspelt_of(contract.values):
-        meant = error.args[0].suggestion
-        if meant is not None and (meant.meant in ANNOTATING or not meant.sure):
-            continue
         where = path_of(error.path[:-1])
         raise ContractError(f"{error}" if where == "$" else f"at {where}: {error}", error.path)
     schema = contract.json_schema

@@ -12,7 +12,7 @@ from functools import cached_property
 from textwrap import shorten
 from typing import Annotated, Any, Final, cast
 
-from flujo_aros.contract import Contract, Invalid, compile_contract, given_contract
+from flujo_aros.contract import Contract, Invalid, compile_contract, require_keywords
 from flujo_aros.host import Approval, Decision, Deferral, DeferredCall, Result
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
@@ -54,11 +54,13 @@ class Human(PipelineStep):
     def __post_init__(self) -> None:
         super().__post_init__()
         _ = self.contract, self._message  # so that errors are found now
+        if self.contract is not None:
+            require_keywords(self.contract)
 
     @cached_property
     def contract(self) -> Contract[Any] | None:
         """The contract of an answer."""
-        return None if self.input_schema is None else given_contract(self.input_schema)
+        return None if self.input_schema is None else compile_contract(self.input_schema)
 
     @cached_property
     def _message(self) -> InputTemplate:

@@ -34,8 +34,8 @@ from flujo_aros.contract import (
     WrittenContract,
     compile_contract,
     compile_shape,
-    given_contract,
     reject_iterations,
+    require_keywords,
     with_checks,
     written_contract,
 )
@@ -694,7 +694,7 @@ class Step(TakesInput[T_co]):
         own = self.agent.output_schema if isinstance(self.agent, AgentSpec) else None
         for like in (None if where else self.contract, self.processing.schema, own):
             if like is not None and type_reference(like) is None:
-                given_contract(like)
+                require_keywords(compile_contract(like))
         _ = self._given  # so that an invalid template fails now
         _, source = _like(self)  # raises for `processing` without effect
         if self.processing.enforcement == "off" and source == "agent" and not isinstance(self.agent, AgentSpec):

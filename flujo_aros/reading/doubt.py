@@ -24,7 +24,7 @@ from flujo_aros.reading.phrases import Phrases
 _WORDS: Final = {
     "ANSWER": """value* answer* json output result* record records response object data detail* figure figures number
         numbers field fields above wert werte antwort ergebnis angabe* daten valeur* réponse résultat* données
-        valor* respuesta resultado* datos resposta dados valore valori risposta dati waarde* antwoord gegevens""",
+        valor* respuesta resultado* datos resposta dados risposta dati waarde* antwoord gegevens""",
     "THIS": """this that it these those they them es das dies* ce ceci cela c'est eso esto isso isto questo dit deze""",
     "I": """i we my our ich wir bin je j' mon suis yo estoy eu estou tenho io sono ik mijn ben meinerseits""",
     "NOT": """not no n't never none cannot can't without hardly barely neither nor nowhere nobody nothing unable
@@ -34,41 +34,42 @@ _WORDS: Final = {
         sold sicher überzeugt gewiss garantier* sûr* convaincu* garantir segur* convencid* garantiz* certo
         certeza sicur* convinto garantire zeker garanderen decid* determin* déterminer say_which say_whether
         say_if""",
-    "CONFIRM": """verif* check* confirm* recheck* prüf* überprüf* geprüft nachprüfen bestätig* vérifi* conferm*
-        controleren controleer bevestig*""",
+    "CONFIRM": """verif* check* confirm* recheck* prüf* überprüf* geprüft bestätig* vérifi* conferm* controleren
+        controleer bevestig*""",
     "REVIEW": """review* revisit* double-check* re-check* doublecheck* correct compar* go_over look_over
         take_another_look second_look cross-check* sanity-check*""",
     "MAY": """may might could seem* appear* arguabl* argue* könnt* kann pourrai* peut peuvent podría* pued* poderia*
-        pode podem potrebbe* può possono kan kunnen defensible plausible arguable""",
+        pode podem potrebbe* può possono kan kunnen defensible plausible""",
     "PERHAPS": """perhaps maybe possibl* probabl* likely potentially conceivabl* vielleicht vermutlich möglicherweise
         womöglich wohl peut-être quiz* talvez forse misschien mogelijk wellicht equally just_as_well""",
     "OTHERWISE": """off misspel* misread* mislabel* error* mistake mistakes typo* differ* swapped over-stated overstated
         understated exaggerated changed higher lower""",
-    "WRONG": """wrong incorrect* inaccurate mistaken erroneous outdated no_longer supersed* falsch fehlerhaft erron*
-        faux fausse* inexact* errad* errat* equivocad* sbagliat* onjuist fout verkeerd too_high too_low zu_hoch
-        zu_niedrig trop_élevé demasiado_alt*""",
+    "WRONG": """wrong incorrect* inaccurate mistaken outdated no_longer supersed* falsch fehlerhaft erron* faux fausse*
+        inexact* errad* errat* equivocad* sbagliat* onjuist fout verkeerd too_high too_low zu_hoch zu_niedrig
+        trop_élevé demasiado_alt*""",
     "ASSUMED": """assum* placeholder* approximat* as_a_default reasonable_default sensible_default defaulted provisional
-        preliminary suppos* estimat* approximati* want_of ballpark presumabl* reconstruct*""",
-    "GUESSED": """guess* guesswork invent* made_up make_up making_up fabricat* extrapolat* speculat* hypothes* improvis*
-        fictional fictitious hallucinat* stab_in_the_dark shot_in_the_dark at_random from_memory
-        finger_in_the_air nothing_to_go own_reading my_reading own_interpretation my_interpretation
-        my_calculation own_calculation my_experience own_experience general_knowledge gut_feeling common_sense
-        my_judgment my_judgement if_i_had_to assumption* hunch presum* educated""",
+        preliminary suppos* estimat* approximati* want_of ballpark presumabl* reconstruct* filler stand-in""",
+    "GUESSED": """guess* invent* made_up make_up making_up fabricat* extrapolat* speculat* hypothes* improvis* fictional
+        fictitious hallucinat* stab_in_the_dark shot_in_the_dark at_random from_memory finger_in_the_air
+        nothing_to_go own_reading my_reading own_interpretation my_interpretation my_calculation
+        own_calculation my_experience own_experience general_knowledge gut_feeling common_sense my_judgment
+        my_judgement assumption* hunch presum* educated made_one_up made_it_up made_them_up made_that_up
+        made_this_up""",
     "UNCLEAR": """unclear doubt* dubious questionable debatable tentative uncertain* unsure unconfirmed unverified
         unchecked ambiguous conflicting contradict* disputed garbled cut_off torn_between hard_to difficult_to
         impossible_to transposed incomplete missing discrepanc* unreliable ❌ ✗ ✘ ✖ 👎 cropped run_together
         smeared handwritten faint""",
     "CLEAR": """clear obvious apparent evident legible readable klar eindeutig lesbar clair* lisible* claro clara
         legível chiar* leggibile duidelijk leesbaar exhaustive final confirmed""",
-    "SEVERAL": """two several multiple conflicting various""",
+    "SEVERAL": """two several multiple various""",
     "HAD_TO": """had_to musste* ai_dû tuve_que""",
     "SOURCE": """text texts message* e-mail* email* mail document* input source* scan* image* photo* page* file*
         attachment* pdf link* url* website* database invoice* receipt* transcript* original thread article
-        dokument* rechnung* texte facture texto documento factura testo tekst handwriting signature""",
-    "STATED": """given giv* gave state* specif* provid* mention* indicat* said say says found find locate angegeben
-        genannt erwähnt gefunden indiqué* mentionn* précisé* trouvé* indicad* mencionad* especificad*
-        encontrad* informad* menzionat* specificat* trovat* vermeld genoemd gevonden stated explicit* names
-        naming shown named printed labelled labeled""",
+        dokument* rechnung* texte facture texto factura testo tekst handwriting signature""",
+    "STATED": """giv* gave state* specif* provid* mention* indicat* said say says found find locate angegeben genannt
+        erwähnt gefunden indiqué* mentionn* précisé* trouvé* indicad* mencionad* especificad* encontrad*
+        informad* menzionat* specificat* trovat* vermeld genoemd gevonden explicit* names naming shown named
+        printed labelled labeled""",
     "READ": """open access load view read see seeing reading make_out decipher lesen""",
     "WHAT": """how what which who when where whether""",
     "SHOULD": """should must need* please kindly recommend* suggest* advis* worth want better best wise until pending
@@ -89,34 +90,44 @@ _WORDS: Final = {
     "SOMEBODY": """she he her his customer user author sender client reviewer writer caller speaker patient""",
     "YOU": """you your""",
     "EMPTY": """null empty blank omitted left_out left_it_out left_that_out nul vacío vazio leeg leer vuoto""",
-    "IS": """is are was were be been 's 're ist sind war est sont es son está é são è zijn 'm""",
+    "IS": """is are was were be been 's 're ist sind war est sont son está é são è zijn 'm""",
     "WOULD": """would würd* wäre* sähe serait seraient sería* seria sarebbe zou zouden""",
     "BUT": """because since so but while although though and weil da denn aber parce mais car porque pero mas ma und
         et y e en""",
+    "ALL": """all everything""",
+    "OR": """or oder ou""",
+    "WILL": """will can 'll""",
+    "REAL": """real actual true accurate proper right""",
+    "SEND": """send share paste upload attach supply""",
+    "MORE": """more further again""",
+    "TODO": """todo to-do to_do tbd fixme fill_in fill_out""",
     "QUESTION": """?""",
-    "DOUBTFUL": """illegible unreadable blurr* smudged illisible* ilegible ilegível illeggibile onleesbaar unleserlich
-        not_final unsicher unklar zweifelhaft incertain* douteu* inciert* dudos* incert* duvidos* dubbi*
-        onzeker* onduidelijk fiktiv fictif fictive ficticio fictíci* fittizi* annahme angenommen platzhalter
-        suposici* supuse suposição presumid* ipotizzat* aanname provisoire* provvisori* provisóri* voorlopig*
-        vorläufig* estimé* estimación estimativa stima stimat* schätzung geschätzt schatting geschat inventé*
-        inventad* inventat* fictief geraten erraten erfunden vermutung devin* adivin* palpite indovin* gegokt
-        gok raden geraden verzonnen supposizione coin_flip coin_toss grain_of_salt pinch_of_salt quote_me
-        ohne_gewähr if_i_had_to not_100 hold_me_to to_be_confirmed could_just_as_well bin_mir_nicht zweifle
-        twijfel dudo hésite dubito könnte_auch könnte_falsch könnte_sein potrebbe_essere podría_ser poderia_ser
-        pourrait_être kan_ook puede_que es_posible_que é_possível_que è_possibile_che il_est_possible_que
-        au_hasard au_pif al_azar a_caso ao_acaso op_goed_geluk aufs_geratewohl hypothèse ipotesi hipótesis
-        hipótese vermute deduje deduzi dedotto schätze no_se_distingue non_si_legge nicht_lesbar
-        slecht_leesbaar pouco_legível poco_legible peu_lisible mal_lisible à_confirmer à_vérifier por_confirmar
-        por_verificar da_controllare da_verificare da_confermare a_confirmar a_verificar te_controleren
-        te_bevestigen nachprüfen abgleichen ricontrollare recontrôler immagina* dedott* abgeleitet no_consta
-        faute_de_mieux creo_que me_queda_claro pode_não net_zo_goed orientativ* approssimativ* judgment_call
-        judgement_call arbitrar* second_opinion open_to_question for_want_of for_lack_of n'ai_pas_pu
-        non_sono_riuscit* no_pude não_consegui konnte_nicht kon_niet nicht_hervor ni_idea keine_ahnung
-        comprobar revisar revisarla verificarlo riverificare
-        我假设 假定 推测 推定 估计 猜 不清楚 不确定 看不清 存疑 仅供参考
-        読み取れ はっきりしな 確信が 自信がありま""",
+    "DOUBTFUL": """illegible unreadable blurr* smudged not_final not_100 hold_me_to to_be_confirmed could_just_as_well
+        judgment_call judgement_call second_opinion open_to_question for_want_of for_lack_of to_be_filled
+        to_be_completed to_be_determined to_be_added to_be_verified arbitrar* coin_flip coin_toss grain_of_salt
+        pinch_of_salt quote_me
+        unleserlich unsicher unklar zweifelhaft fiktiv* annahme angenommen platzhalter vorläufig* schätzung
+        geschätzt geraten erraten erfunden vermutung ohne_gewähr bin_mir_nicht zweifle könnte_auch könnte_falsch
+        könnte_sein aufs_geratewohl vermute schätze nicht_lesbar abgeleitet konnte_nicht nicht_hervor keine_ahnung
+        nachprüfen abgleichen
+        onleesbaar onzeker* onduidelijk aanname voorlopig* schatting geschat fictief* gegokt gok raden geraden
+        verzonnen twijfel kan_ook op_goed_geluk slecht_leesbaar te_controleren te_bevestigen net_zo_goed kon_niet
+        illisible* incertain* douteu* fictif* fictiv* provisoire* estimé* inventé* devin* hésite pourrait_être
+        au_hasard au_pif hypothèse peu_lisible mal_lisible à_confirmer à_vérifier recontrôler faute_de_mieux
+        il_est_possible_que n'ai_pas_pu ni_idea
+        ilegible ilegível illeggibile inciert* dudos* incert* duvidos* dubbi* ficticio fictíci* fittizi* suposici*
+        supuse suposição presumid* ipotizzat* provvisori* provisóri* estimación estimativa stima stimat* inventad*
+        inventat* adivin* palpite indovin* supposizione if_i_had_to dudo dubito potrebbe_essere podría_ser
+        poderia_ser puede_que es_posible_que é_possível_que è_possibile_che al_azar a_caso ao_acaso ipotesi
+        hipótesis hipótese deduje deduzi no_se_distingue non_si_legge pouco_legível poco_legible por_confirmar
+        por_verificar da_controllare da_verificare da_confermare a_confirmar a_verificar ricontrollare immagina*
+        dedott* no_consta creo_que me_queda_claro pode_não orientativ* approssimativ* non_sono_riuscit* no_pude
+        não_consegui comprobar revisar revisarla verificarlo riverificare
+        我假设 假定 推测 推定 估计 猜 不清楚 不确定 看不清 存疑 仅供参考 読み取れ はっきりしな
+        確信が 自信がありま 仅为示例 只是示例 仅是示例 仅为例子 虚构 占位 例です 架空 ダミー
+        サンプルです 仮の""",
     "CHOSE": """went_with go_with picked pick chose choose used use kept put filled took set settled reconstructed
-        entered wrote""",
+        entered wrote fill inserted insert""",
 }
 """The words of each class. `guess*` is any word that begins like that, `made_up` a group of words."""
 
@@ -129,7 +140,6 @@ _RULES: Final = (
     "^ - UNCLEAR -6 FIELD/VALUE/ANSWER",
     "^ - THIS ~1 UNCLEAR",
     "^ + DOUBTFUL",
-    "NOT FROM ~2 SOURCE",
     "FIELD/VALUE/ANSWER/THIS ~1 MAY ~1 NOT/PERHAPS",
     "NOT ~1 CLEAR ~4 FIELD/VALUE/THIS",
     "FIELD/VALUE/THIS ~3 NOT ~1 CLEAR",
@@ -151,12 +161,16 @@ _RULES: Final = (
     "FIELD MAY ~1 IS !READ !~9,IF",
     "NUMBER MAY",
     "^ - MAY/PERHAPS IS? ~1 WRONG",
+    # or another one: "whether the cabin is economy or premium"
+    "VALUE OR ~1 CHOICE",
+    "CHOICE OR ~1 VALUE",
     # a guess: "I had to guess", "6 is a placeholder", "my best guess"
     "I -4 GUESSED !THIS,IS/SHOULD",
     "^ - FIELD/VALUE/ANSWER -8 ASSUMED/GUESSED",
     "^ - ASSUMED/GUESSED !FROM,VALUE -5 FIELD/VALUE/ANSWER",
     "^ -3 GUESSED $",
     "THIS/ANSWER IS -2 ASSUMED/GUESSED",
+    "CHOSE ~2 ASSUMED/EXAMPLE",
     "I ~2 HAD_TO ~9 FIELD",
     "FIELD HAD_TO IS",
     # it is not stated: "No hours were specified", "the text never says how long"
@@ -171,14 +185,22 @@ _RULES: Final = (
     # another text, or an example: "the hours are from a different ticket", "this is a draft", "only as an example"
     "FIELD/VALUE/ANSWER/THIS ~8 FROM ~1 ANOTHER",
     "THIS/ANSWER IS -2 EXAMPLE",
+    "^ EXAMPLE ONLY? ANSWER? $",
+    "IS -2 ASSUMED/EXAMPLE $",
+    "FROM ~1 ANOTHER SOURCE",
     "ONLY ~2 EXAMPLE",
     "FROM EXAMPLE ONLY",
     "^ FROM EXAMPLE",
     # not read: "I could only see the first page", "I was unable to open the file"
-    "I ~4 ONLY ~4 PART/READ",
+    "I ~4 ONLY ~6 READ",
+    "I ~4 ONLY ~4 PART ~3 SOURCE",
     "NOT ~1 READ ~3 SOURCE/FIELD/VALUE",
     "SOURCE ~2 NOT ~1 READ",
     "SOURCE IS ~1 UNCLEAR/ANOTHER",
+    # it is not complete: "please send me the text", "I will put in the real weight", "TODO: weigh it"
+    "SHOULD SEND/STATED !~4,ANOTHER/MORE/IF ~4 SOURCE !~9,IF",
+    "I ~1 WILL ~2 CHOSE ~4 REAL",
+    "^ ~1 TODO",
     # another choice: "this could also be read as medium", "high, but medium is defensible"
     "MAY/PERHAPS ~4 CHOICE !~9,IF",
     "CHOICE ~3 MAY/PERHAPS !~9,IF",
@@ -192,16 +214,17 @@ without a negation, `-` for any number without a negation, `*` for any number wi
 _ACROSS: Final = (
     "THIS/ANSWER WOULD ~60 IF",
     "NOT ~4 STATED ~1 BUT BUT? ~1 VALUE",
-    "NOT ~16 BUT CHOSE",
-    "NOT/SEVERAL/UNCLEAR !~1,READ ~12 BUT BUT? I ~1 CHOSE !~2,SOURCE",
-    "BUT ~8 NOT/SEVERAL/UNCLEAR ~8 BUT I ~1 CHOSE !~2,SOURCE",
+    "NOT ~3 SURE ~12 BUT CHOSE",
+    "NOT ~5 STATED/FIELD/CLEAR/SURE ~8 BUT BUT? I ~1 CHOSE !~2,SOURCE",
+    "UNCLEAR ~8 BUT BUT? I ~1 CHOSE !~2,SOURCE",
     "IF ~60 THIS? WOULD BUT? $",
     "FIELD/VALUE ~20 SHOULD CONFIRM/REVIEW BUT? $",
     "FIELD ~4 BUT NOT ~1 STATED",
+    "FIELD/VALUE ~16 BUT NOT FROM ~2 SOURCE",
     "^ ~2 FIELD BUT? QUESTION $",
 )
 """The same for whole sentences: "It would be air if it were urgent", "The hours seem high; please check"."""
-_EXEMPT: Final = ("EMPTY", "NOT ~2 EMPTY_FIELD", "^ ~1 IF/WOULD YOU", "^ ~1 SOMEBODY @ $")
+_EXEMPT: Final = ("^ # EMPTY # $", "NOT ~9 BUT ~6 ALL", "NOT ~2 EMPTY_FIELD", "^ ~1 IF/WOULD YOU", "^ ~1 SOMEBODY @ $")
 """Sentences that doubt nothing: `so it is null`, `if you need more`, and what the customer is not sure of."""
 _FUNCTION_WORDS: Final = frozenset(["NOT", "I", "THIS", "FROM", "IS", "IF", "YOU", "BUT", "ONLY", "WHAT", "WOULD"])
 """Classes of words that never count as the name of a field or as a value."""
@@ -229,6 +252,7 @@ _SPANS: Final = {
     "-": f"{_NOT_NEGATED}*",
     "*": f"[^{_LETTERS['EMPTY_FIELD']}]*",
     "+": f"[^{_LETTERS['NOT']}{_LETTERS['EMPTY_FIELD']}]*",
+    "#": f"[^{_LETTERS['GUESSED']}]*",
     "@": f"[^{''.join(_LETTERS[name] for name in ('I', 'FIELD', 'VALUE', 'NUMBER'))}]*",
 }
 _DOUBTS: Final = re.compile("|".join(map(_rule, _RULES)))
@@ -236,7 +260,7 @@ _DOUBTS_ACROSS: Final = re.compile("|".join(map(_rule, _ACROSS)))
 _IS_EXEMPT: Final = re.compile("|".join(map(_rule, _EXEMPT)))
 _END: Final = r"\b"
 _SUSPECT: Final = """NOT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW MAY PERHAPS OTHERWISE WRONG ANOTHER EXAMPLE
-    HAD_TO WOULD SEVERAL LOW ONLY"""
+    HAD_TO WOULD SEVERAL LOW ONLY OR WILL SEND TODO"""
 """Each rule has one of these classes, or a sign."""
 _MAY_DOUBT: Final = Phrases(
     *(
@@ -255,7 +279,7 @@ _GROUP: Final = expression(rf"\b(?:{'|'.join(_IN_GROUPS)})\b")
 _UNSPACED: Final = expression("|".join(word for word in _CLASS_OF if word[0] > "\u3000" and word[0].isalpha()))
 """Words of Chinese and Japanese, which have no blanks around them."""
 _WORD: Final = expression(
-    r"n['’]t\b|[^\W\d_]+?(?=n['’]t\b)|[^\W_]+(?:[-_][^\W_]+)*(?:['’](?=[^\W\d_]{2}(?<!re|ve|ll)))?|['’](?:s|re|d|m)\b"
+    r"n['’]t\b|[^\W\d_]+?(?=n['’]t\b)|[^\W_]+(?:[-_][^\W_]+)*(?:['’](?=[^\W\d_]{2}(?<!re|ve|ll)))?|['’](?:s|re|d|m|ll)\b"
     r"|\x00\w|[;,:()—–…?❌✗✘✖👎]"
 )
 _BREAKS: Final = frozenset(";,:()—–…")

@@ -311,48 +311,6 @@ ASKS: Final = Phrases(
 )
 """Asks for information needed to answer."""
 
-INVENTS: Final = Phrases(
-    r"\bi(?:['’]m| am) (?:\w+ )?(?:unsure|uncertain)\b(?! (?:if|whether|what) (?:you|this|that)\b)",
-    r"^(?:(?!\n)[\W_])*(?:(?:just|only) )?(?:an? )?(?:examples?|samples?|placeholders?|dummy|templates?|beispiel"
-    r"|exemple|ejemplo)(?: (?:values?|data|only))?[\W_]*$",
-    # The sentence says that the value is not an answer: an example, a template, made up.
-    r"\b(?:this|that|these|those|it|they|above|(?:values?|data|json|output|object|answer|result|response|record"
-    r"|details|numbers?|fields)(?: above| here| shown)?) (?:is|are|was|were) (?:(?:just|only|merely|simply|purely|all"
-    r"|an?|the|some) ){0,3}(?:(?:made[- ]up|illustrative|generic|hypothetical|fictional|fictitious|possible|dummy|mock"
-    r"|invented) )?(?:examples?|samples?|templates?|placeholders?|skeletons?|illustrations?|mock-?ups?"
-    r"|made[- ]up|fictional|fictitious|hypothetical|invented|fabricated|illustrative|dummy|mock)\b",
-    r"\b(?:is|are|was|were) (?:(?:just|only|merely) )?(?:an? )?(?:placeholders?|dummy values?)\b",
-    r"\bso (?:that )?i can (?:\w+ )?(?:extract|fill|provide|give|produce|generate|complete|replace)\b[^.!?\n]{0,40}"
-    r"\b(?:real|actual|true|correct|accurate|proper)\b",
-    r"\b(?:i|we)(?:['’]ll| will| can) (?:\w+ )?(?:fill|replace|update|provide|supply|insert|put)\b[^.!?\n]{0,30}"
-    r"\b(?:real|actual|true|correct|accurate|proper|right|missing)\b[^.!?\n]{0,60}\b(?:once|when|after|as soon as)\b",
-    _START + r"(?:to-?do|fixme|tbd)\b[*_]{0,2}\s?[:：]?[*_]{0,2}[ \t]*\w|to do[*_]{0,2}[:：]",
-    r"\b(?:remains?|still|yet|left) to be (?:filled|completed|determined|confirmed|verified|added)\b"
-    rf"|^[ \t]*[-*] (?:\[ \])?\s{{0,3}}fill (?:in|out)\b|\bfor (?:your|the) (?:earlier|previous|prior) {_TURN_OF}\b"
-    r"|\bas an? (?:\w+ )?(?:placeholder|dummy|filler|stand-?in)\b",
-    _START + r"please (?:provide|send|share|paste|upload|attach|supply)(?: me| us)? (?:the|your) (?:\w+ )?(?:document"
-    r"|text|email|message|invoice|file|transcript|content|input|source|passage|article|image|photo)s?\b"
-    r"(?![^.!?\n]*\b(?:if|when|further|more|next|another|other|again)\b)",
-    r"\bi (?:\w+ )?(?:made (?:[\w ]{1,30} )?up\b|invented|fabricated|(?:used|chose|picked|put|inserted|entered)"
-    r" (?:an? |some )?(?:\w+ )?(?:placeholder|dummy|sample|example|fictional|plausible|typical|arbitrary|random))\b",
-    r"\b(?:fictional|fictitious|fabricated|invented|made[- ]up|dummy) (?:data|values?|details|content|example"
-    r"|record)\b",
-    r"\b(?:dies|das|dieses?|die (?:werte|daten|angaben)|es|oben) (?:ist|sind|war|waren) (?:nur |lediglich |bloß "
-    r"|ein |eine |reine? ){0,3}(?:beispiel\w*|muster\w*|vorlage\w*|platzhalter\w*|erfunden|fiktiv|frei erfunden)\b",
-    r"\b(?:ceci|cela|c'|ce|ces (?:valeurs|données)|les (?:valeurs|données)) ?(?:n'est|ne sont|est|sont) (?:qu'|que "
-    r"|seulement |juste )?(?:un |une |des )?(?:exemples?|modèles?|gabarits?|fictifs?|fictives?|inventée?s?)\b",
-    r"\b(?:esto|este|ese|los (?:valores|datos)|lo anterior) (?:es|son) (?:solo |sólo |solamente |únicamente )?(?:un "
-    r"|una |unos )?(?:ejemplos?|plantillas?|muestras?|ficticios?|inventad[oa]s?)\b",
-    r"\b(?:ist[oa]|iss[oa]|quest[oi]|(?:os|i) (?:valor(?:es|i)|dados|dati)|dit|deze|de (?:waarden|gegevens)) (?:é|são"
-    r"|è|sono|is|zijn) (?:(?:apenas|só|somente|solo|soltanto|puramente|slechts|alleen|maar) )?(?:uma? |uns |degli "
-    r"|een )?(?:exemplos?|fictíci[oa]s?|inventad[oa]s?|esemp\w+|fittizi\w*|inventat[oi]|ipotetic[oi]|voorbeeld\w*"
-    r"|fictief|verzonnen)\b",
-    r"(?:以上|上述|上面|这|這)[^。！？\n]{0,6}(?:仅为|只是|仅是|为|是|均为|都是)[^。！？\n]{0,4}(?:示例|例子|样例|模板|虚构|占位)",
-    r"(?:上記|これ|以上|この値)[^。！？\n]{0,6}(?:は|はあくまで|は単なる)[^。！？\n]{0,4}(?:例|サンプル|見本|仮の|架空|ダミー)"
-    r"|(?:値|データ|数値|内容)は[^。！？\n]{0,8}(?:架空|仮の|ダミー|サンプル)",
-)
-"""Says that the answer is an example, a template, a guess or made up, or asks for its source."""
-
 DISOWNS: Final = Phrases(
     r"\b(?:not|n't|instead of|rather than|never|was|were|had been|had it|has it|used to|originally|original|old|older"
     r"|oldest|previous|previously|prior|before|former|formerly|earlier|initial|initially|first draft|draft|input"
@@ -546,7 +504,7 @@ NEVER: Final = Phrases(
 )
 """Directly before the only value: it is still not the answer."""
 
-DISCREDITS: Final = Phrases(DISOWNS.source, NEVER.source, SAMPLE.source, INVENTS.source)
+DISCREDITS: Final = Phrases(DISOWNS.source, NEVER.source, SAMPLE.source)
 """Before a value: any of these may say that it is not the answer."""
 
 FAILS: Final = Phrases(
@@ -676,23 +634,6 @@ CONDITION: Final = Phrases(
 )
 """Expresses a possibility, not a fact."""
 
-ALSO: Final = Phrases(
-    r"\balternatively\b|\bor (?:maybe|perhaps|possibly)\b|\b(?:could|might|may) (?:just as well|equally|as well|also"
-    r"|instead|well) be\b|\b(?:could|might|may) be [^.!?\n]{1,40}? instead\b(?! of)",
-    r"\b(?:könnte|kann) (?:auch|ebenso) |\b(?:pourrait|peut) aussi être\b"
-    r"|\bpodría ser también\b|\btambién podría ser\b",
-)
-"""Between a name and a value: it is as likely as the one given."""
-
-WONDERS: Final = Phrases(
-    _START + r"(?:is|are|was|were) [^?\n]{1,80}\bor\b[^?\n]{1,60}\?",
-    r"\b(?:can['’]?t|cannot|could(?: not|n['’]t)|unable to|hard to|don['’]t|do not|not) (?:tell|say|know|decide|read"
-    r"|determine|make out|clear|certain|sure)\b[^\n]{0,20}\b(?:if|whether)\b(?! (?:you|this|that)\b)",
-    r"\bwhether\b[^!?\n]{1,80}\b(?:is|are|was|were|be)\b[^!?\n]{1,60}\bor\b(?! not\b)",
-    r"\bob\b[^!?\n]{1,80}\boder\b(?! nicht\b)[^!?\n]{1,60}\b(?:ist|sind|war|waren)\b",
-)
-"""Asks which of two values is right."""
-
 BOTH: Final = Phrases(
     r"\b(?:both|either|all|any)(?: (?:of )?(?:them|these|answers?|options?|versions?|ones?|two|are|is|seem|look|would"
     r"|could|be|equally)){0,4} (?:plausible|valid|possible|acceptable|defensible|reasonable)\b",
@@ -789,7 +730,7 @@ ARGUES: Final = Phrases(
     *(each.source for each in (DENIES, TURNS, ASSERTS, CLAIMS, PREFERRED, ANNOUNCED, SWAPS)), "s/", "~~"
 )
 """In a sentence after a value: any of these may contradict the value."""
-OBJECTS: Final = Phrases(*(each.source for each in (ELIDES, CORRECTS, INVENTS, NEW_ANSWER, ARGUES)))
+OBJECTS: Final = Phrases(*(each.source for each in (ELIDES, CORRECTS, NEW_ANSWER, ARGUES)))
 """After a value: any of these may say that it is not the answer. Most replies have none, which one search shows."""
 
 NEGATES: Final = Phrases(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not|n't)\b|\bnever\b")

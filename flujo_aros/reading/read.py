@@ -21,7 +21,7 @@ from flujo_aros.contract import (
     JsonContract,
     TaggedContract,
     Valid,
-    given_contract,
+    compile_contract,
 )
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
@@ -81,15 +81,14 @@ def read(
     None if unknown. `pick` decides among several separate answers.
 
     Never raises because of the text, takes linear time, and reports every difference between text and value in
-    `repairs`. Raises `ContractError` for a contract that cannot be compiled, and for a schema with a misspelt keyword;
-    `UsageError` for an invalid option.
+    `repairs`. Raises `ContractError` for a contract that cannot be compiled and `UsageError` for an invalid option.
 
     >>> read("Sure! ```json {'a': 1,}```", {"type": "object", "properties": {"a": {"type": "integer"}}}).value
     {'a': 1}
     """
     compiled: Contract[Any] = contract  # checking the class costs less than the call
     if not isinstance(contract, JsonContract):
-        compiled = given_contract(contract)
+        compiled = compile_contract(contract)
     usual = risk is None and truncated is None and pick == "last" and limits is _LIMITS
     if not usual or text.__class__ is not str:
         check_options(text, {"risk": risk, "truncated": truncated, "pick": pick, "limits": limits})
@@ -235,7 +234,7 @@ class StreamReader(Generic[T]):
         self: StreamReader[Any], contract: Any, **options: Unpack[ReadOptions]
     ) -> None: ...
     def __init__(self, contract: Any, **options: Unpack[ReadOptions]) -> None:
-        self.contract: Contract[T] = given_contract(contract)
+        self.contract: Contract[T] = compile_contract(contract)
         check_options("", options)
         self._options = options
         self._limits = options.get("limits", _LIMITS)

@@ -275,8 +275,6 @@ def _rest_before(
         return f"{denied}: {label[-60:]!r}"
     if not others and is_compared(text, chosen.start, 0):
         return f"{denied}: {label[-60:]!r}"
-    if phrases.INVENTS.search(label):
-        return f"the words before it say that it is an example, a guess or made up: {label[-60:]!r}"
     if phrases.SAMPLE.search(label) and not (others and phrases.CORRECTS.search(label)):
         around = mask_reasoning(text[: chosen.start], unopened=True)[-2_000:] + "\n" + behind[:2_000]
         said = [sentence for sentence in SENTENCE.split(around) if not phrases.BEYOND.search(sentence)]
@@ -322,9 +320,6 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
             return f"the text after it retracts or corrects it: {_excerpt(prose, taken_back.start())!r}"
         if (begun := phrases.NEW_ANSWER.search(prose)) is not None and _differs_from(prose, begun.end(), shape, value):
             return f"the text after it gives another answer: {_excerpt(prose, begun.start())!r}"
-        if (invented := phrases.INVENTS.search(prose)) is not None:
-            said = _excerpt(prose, invented.start())
-            return f"the text after it says that it is an example, a guess or made up: {said!r}"
     if (doubted := doubted_in(prose, shape, value)) is not None:
         return f"the text after it says that it is not to be trusted: {_excerpt(doubted, 0)!r}"
     return (
@@ -528,7 +523,7 @@ def _contradiction(prose: str, shape: Shape, value: Callable[[], Any]) -> str | 
             key = by_fold.get(fold(found[0]))
             if key is None or _is_part_of_another(near[: place[0]], key, names):
                 continue
-            if _revises(near, place[0]) or phrases.WONDERS.search(near):
+            if _revises(near, place[0]):
                 return f"the text after it asks to change {key!r}: {_excerpt(sentence, 0)!r}"
             if _gives_another(near, place, names[key], partial(_leaf, leaves, key)):
                 return f"the text after it gives {key!r} another value: {_excerpt(sentence, 0)!r}"
@@ -790,8 +785,8 @@ def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
 def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any]) -> bool:
     """Return whether a sentence gives a field, named before `at`, a value other than the answer's."""
     choices = _choices(shape)
-    also, ought = phrases.ALSO.search(sentence) is not None, phrases.OUGHT.search(sentence) is not None
-    supposed = not also and phrases.CONDITION.search(sentence) is not None
+    ought = phrases.OUGHT.search(sentence) is not None
+    supposed = phrases.CONDITION.search(sentence) is not None
     if choices and accepted:
         if supposed or phrases.NEGATES.search(sentence):
             return False
@@ -817,7 +812,7 @@ def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any
     if accepted and (whole := _WHOLE.match(rest)) is not None:
         other = (whole[1] or whole[2]).strip()
         return all(other.casefold() not in str(part).casefold() for part in accepted)
-    if not (ought or also):
+    if not ought:
         return False
     if accepted and (plain := _PLAIN.match(rest)) is not None:
         return all(plain[1].casefold() not in str(part).casefold() for part in accepted)

@@ -114,7 +114,7 @@ def is_limited(behind: str, value: object, choices: tuple[Any, ...] | None) -> b
     >>> is_limited(" But it could also be low.", "high", ("low", "high"))
     True
     """
-    if _LIMITS.match(behind) or phrases.ALSO.search(behind) or phrases.BOTH.search(behind):
+    if _LIMITS.match(behind) or phrases.BOTH.search(behind):
         return True
     if isinstance(value, bool):
         return "?" in behind or _OPPOSITE[value].search(behind) is not None

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.contract import Block, Contract, Event, JsonSchema, compile_contract, fold, path_of
+from flujo_aros.contract import Block, Contract, Event, JsonSchema, fold, path_of
 from flujo_aros.errors import ContractError
 from flujo_aros.json_data import Place, is_dict, is_list, leaves, parts, place_of, schema_at, value_at
 from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
@@ -46,7 +46,7 @@ def keeping(outcome: Outcome[T], failing: Rejected, contract: Contract[T], *, cu
 def plain_value(text: str, schema: JsonSchema) -> Accepted[Any] | None:
     """Return the value of a text as plain JSON, with the names of the schema, or None if unknown."""
     try:
-        plain: Outcome[Any] = read(text, compile_contract(schema), truncated=False)
+        plain: Outcome[Any] = read(text, schema, truncated=False)
     except ContractError:  # the JSON of a type may contain more than its JSON Schema can express
         return None
     return plain if isinstance(plain, Accepted) else None

@@ -98,22 +98,25 @@ ELIDED_ITEM: Final = expression(
     r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]"""
     r"""|,\s*["'](?:(?:etc|and so on|usw|und so weiter|u\.\s?a|ecc|enz|among others|and (?:more|others)|und weitere"""
     r"""|entre (?:otros|outros|autres)|e così via)\.?"""
-    r"""|[(\[]?(?:and |plus |\+ ?|… ?|\.\.\. ?)?\d+ (?:more|others)[)\].…]*"""
-    r"""|[(\[<](?:\.\.\.+|…+|(?:\w+ )?(?:more|others?|rest|continued|truncated|omitted|unchanged)(?: omitted)?)[)\]>]"""
+    r"""|[(\[]?(?:and |plus |\+ ?|… ?|\.\.\. ?)?\d+ (?:more|others)(?: \w+){0,2}[)\].…]*|以下(?:省略|略)"""
+    r"""|[(\[<](?:\.\.\.+|…+|(?:\w+ )?(?:more|others?|weitere|autres|otros|outros|altri|rest|continued|truncated"""
+    r"""|omitted|unchanged)(?: omitted)?)[)\]>]"""
     r""")["']\s*\]"""
 )
 """An ellipsis, or words for it, in place of an item or a key: something was left out."""
 _ENDINGS: Final = (
     r"\.\.\.|…|more|others?|omitted|truncated|continued|unchanged|rest|etc|so on|usw|weitere?|u\. ?a|ecc|enz"
-    r"|otros|outros|autres|via"
+    r"|otros|outros|autres|altri|via|略"
 )
 _LEFT_OUT: Final = Phrases(_ENDINGS, cased=True)
 # Text that may make valid JSON doubtful. One pass of an automaton rules it out in most replies. Together these cost up
 # to six times as much: the engine searches fast for a few literals that do not all begin with the same character, which
 # is why the dots are among the placeholders.
-_MAY_ELIDE: Final = Phrases(rf"(?:{_ENDINGS})[)>.…\]]*\"", cased=True)
+_MAY_ELIDE: Final = Phrases(rf"(?:{_ENDINGS})[)>.…\]]*\"|[0-9] (?:more|others) [^\"]*\"", cased=True)
 _MAY_BE_SLOT: Final = Phrases(
-    r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\")", r"(?:\.\.\.|…)\"", cased=True
+    r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\")",
+    r"(?:\.\.\.|…| goes here)\"",
+    cased=True,
 )
 _IN_STRING, _IN_FORMULA = (Phrases(each, cased=True) for each in SUSPECTS)
 BRACKETS: Final = frozenset(

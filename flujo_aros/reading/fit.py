@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 from flujo_aros.contract import DECIMAL, TIMES, Shape, fold
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node, Path, plain
-from flujo_aros.reading.phrases import CORRECTS, word_set
+from flujo_aros.reading.phrases import CORRECTS, ELIDES, word_set
 from flujo_aros.reading.remainder import contradiction_in, doubted_in
 from flujo_aros.reading.scalars import ANNOUNCING, is_no_value, name_words
 
@@ -347,7 +347,7 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
     name, said = fold(member.key), _strings_in(member.node)
     if said and _REMARKS.issuperset(words):
         text = "\n".join(said)
-        if CORRECTS.search(text) or doubted_in(text, shape, lambda: values):
+        if CORRECTS.search(text) or ELIDES.search(text) or doubted_in(text, shape, lambda: values):
             return True
         return contradiction_in(text, shape, lambda: values) is not None
     if said and not _UNCERTAIN.isdisjoint(words):

@@ -989,12 +989,12 @@ def is_placeholder(text: str, names: tuple[str, ...] = ()) -> bool:
 
 _IN_BRACKETS: Final = expression(
     r"(?:<|\[|\$?\{{1,2})\s*([A-Za-z][\w -]{0,60}?)\s*(?:>|\]|\}{1,2})|((?:YOUR|INSERT|ENTER)_\w{1,60})"
-    r"|(?:[Yy]our|[Ii]nsert|[Ee]nter) ([\w ]{1,60}) here"
+    r"|(?:[Yy]our|[Ii]nsert|[Ee]nter) ([\w ]{1,60}) here|([\w ]{1,60}) goes here"
 )
 _ASKED_FOR: Final = frozenset({"your", "the", "a", "an", "insert", "enter", "here"})
 _SLOT_VALUE: Final = expression(
     r"[:=]\s{0,9}(?:\[\s{0,20})?[\"'`](?:([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60}|(?:[Yy]our"
-    r"|[Ii]nsert|[Ee]nter) [\w ]{1,60} here)|(string|\.\.\.|…))[\"'`]"
+    r"|[Ii]nsert|[Ee]nter) [\w ]{1,60} here|[\w ]{1,60} goes here)|(string|\.\.\.|…))[\"'`]"
 )
 """A value, or the first item of a list, that may be a placeholder. It begins with its colon, since each word of a text
 would be tried as a name."""
@@ -1022,10 +1022,10 @@ def slot_in(text: str, fields: Container[str]) -> str | None:
             unfilled[name] = found[2]
             continue
         words = _IN_BRACKETS.fullmatch(value)
-        said = (words[1] or words[2] or words[3]) if words else ""
+        said = next(filter(None, words.groups())) if words else ""
         asked = [_stem(word) for word in name_words(said) if word not in _ASKED_FOR and not word.isdigit()]
         if said and (
-            asked == [_stem(word) for word in name_words(name)]
+            {_stem(word) for word in name_words(name)}.issubset(asked)
             or (said in _TYPE_WORDS and not _names_type(name))
             or said.lower() in _UNCHANGED
         ):

@@ -1052,3 +1052,19 @@ def test_an_answer_that_is_shown_for_comparison_leaves_the_one_before_it(label: 
     outcome = read(f"{SPOKEN}\n\n{label}\n{other}", Parcel)
     assert isinstance(outcome, Accepted)
     assert outcome.value.shelf == "C7"
+
+
+@pytest.mark.parametrize("item", ["[... 3 more labels]", "(weitere)", "以下省略"])
+def test_an_item_that_stands_for_the_rest_rejects_the_list(item: str) -> None:
+    reply = {**ANSWER, "labels": ["cold", item]}
+    assert isinstance(read(json.dumps(reply, ensure_ascii=False), Parcel), Rejected)
+
+
+def test_an_extra_key_that_says_that_fields_were_left_out_rejects_the_reply() -> None:
+    assert isinstance(read(_keys({"_comment": "other fields omitted"}), Parcel), Rejected)
+    assert isinstance(read(_keys({"_comment": "no other fields"}), Parcel), Accepted)
+
+
+@pytest.mark.parametrize(("code", "is_harmless"), [("<parcel code>", False), ("Code goes here", False), ("<PX>", True)])
+def test_a_placeholder_holds_the_name_of_its_field(code: str, is_harmless: bool) -> None:
+    assert isinstance(read(json.dumps({**ANSWER, "code": code}), Parcel), Accepted) is is_harmless

@@ -255,16 +255,16 @@ _SPANS: Final = {
     "#": f"[^{_LETTERS['GUESSED']}]*",
     "@": f"[^{''.join(_LETTERS[name] for name in ('I', 'FIELD', 'VALUE', 'NUMBER'))}]*",
 }
-_DOUBTS: Final = re.compile("|".join(map(_rule, _RULES)))
-_DOUBTS_ACROSS: Final = re.compile("|".join(map(_rule, _ACROSS)))
-_IS_EXEMPT: Final = re.compile("|".join(map(_rule, _EXEMPT)))
+_DOUBTS: Final = expression("|".join(map(_rule, _RULES)))
+_DOUBTS_ACROSS: Final = expression("|".join(map(_rule, _ACROSS)))
+_IS_EXEMPT: Final = expression("|".join(map(_rule, _EXEMPT)))
 _END: Final = r"\b"
 _SUSPECT: Final = """NOT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW MAY PERHAPS OTHERWISE WRONG ANOTHER EXAMPLE
     HAD_TO WOULD SEVERAL LOW ONLY OR WILL SEND TODO"""
 """Each rule has one of these classes, or a sign."""
 _MAY_DOUBT: Final = Phrases(
     *(
-        rf"\b{re.escape(word.rstrip('*')).replace('_', ' ')}{'' if word.endswith('*') else _END}"
+        rf"\b{word.rstrip('*').replace('_', ' ')}{'' if word.endswith('*') else _END}"
         for name in _SUSPECT.split()
         for word in _WORDS[name].split()
         if word[0].isalpha()

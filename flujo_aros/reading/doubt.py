@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from string import ascii_letters
+from itertools import chain
 from typing import Final, NamedTuple
 
 from flujo_aros.contract import fold
@@ -27,6 +27,7 @@ _WORDS: Final = {
         valor* respuesta resultado* datos resposta dados risposta dati waarde* antwoord gegevens""",
     "THIS": """this that it these those they them es das dies* ce ceci cela c'est eso esto isso isto questo dit deze""",
     "I": """i we my our ich wir bin je j' mon suis yo estoy eu estou tenho io sono ik mijn ben meinerseits""",
+    "THE": """der die den dem le la les l' el las il lo gli het""",
     "NOT": """not no n't never none cannot can't without hardly barely neither nor nowhere nobody nothing unable
         nicht kein* ohne nie weder pas aucun* jamais sans não nem nenhum* sem non nessun* senza niet geen
         zonder nooit nunca ningún ninguna less ni don't""",
@@ -38,7 +39,8 @@ _WORDS: Final = {
         controleer bevestig*""",
     "REVIEW": """review* revisit* double-check* re-check* doublecheck* correct compar* go_over look_over
         take_another_look second_look cross-check* sanity-check*""",
-    "MAY": """may might could seem* appear* arguabl* argue* könnt* kann pourrai* peut peuvent podría* pued* poderia*
+    "MIGHT": """may might""",
+    "MAY": """could seem* appear* arguabl* argue* könnt* kann pourrai* peut peuvent podría* pued* poderia*
         pode podem potrebbe* può possono kan kunnen defensible plausible""",
     "PERHAPS": """perhaps maybe possibl* probabl* likely potentially conceivabl* vielleicht vermutlich möglicherweise
         womöglich wohl peut-être quiz* talvez forse misschien mogelijk wellicht equally just_as_well""",
@@ -58,18 +60,19 @@ _WORDS: Final = {
     "UNCLEAR": """unclear doubt* dubious questionable debatable tentative uncertain* unsure unconfirmed unverified
         unchecked ambiguous conflicting contradict* disputed garbled cut_off torn_between hard_to difficult_to
         impossible_to transposed incomplete missing discrepanc* unreliable ❌ ✗ ✘ ✖ 👎 cropped run_together
-        smeared handwritten faint""",
+        smeared handwritten faint subjective""",
     "CLEAR": """clear obvious apparent evident legible readable klar eindeutig lesbar clair* lisible* claro clara
         legível chiar* leggibile duidelijk leesbaar exhaustive final confirmed""",
     "SEVERAL": """two several multiple various""",
     "HAD_TO": """had_to musste* ai_dû tuve_que""",
     "SOURCE": """text texts message* e-mail* email* mail document* input source* scan* image* photo* page* file*
         attachment* pdf link* url* website* database invoice* receipt* transcript* original thread article
-        dokument* rechnung* texte facture texto factura testo tekst handwriting signature""",
-    "STATED": """giv* gave state* specif* provid* mention* indicat* said say says found find locate angegeben genannt
-        erwähnt gefunden indiqué* mentionn* précisé* trouvé* indicad* mencionad* especificad* encontrad*
-        informad* menzionat* specificat* trovat* vermeld genoemd gevonden explicit* names naming shown named
-        printed labelled labeled""",
+        dokument* rechnung* texte facture texto factura testo tekst handwriting signature listing* ticket* note
+        notes letter* form forms report* record*""",
+    "STATED": """giv* gave state* specif* provid* mention* said say says found find locate angegeben genannt erwähnt
+        gefunden indiqué* mentionn* précisé* trouvé* mencionad* especificad* encontrad* informad* menzionat*
+        specificat* trovat* vermeld genoemd gevonden explicit* names naming shown named printed labelled
+        labeled contain* indic*""",
     "READ": """open access load view read see seeing reading make_out decipher lesen""",
     "WHAT": """how what which who when where whether""",
     "SHOULD": """should must need* please kindly recommend* suggest* advis* worth want better best wise until pending
@@ -94,6 +97,8 @@ _WORDS: Final = {
     "WOULD": """would würd* wäre* sähe serait seraient sería* seria sarebbe zou zouden""",
     "BUT": """because since so but while although though and weil da denn aber parce mais car porque pero mas ma und
         et y e en""",
+    "ENOUGH": """enough_information enough_detail* enough_context sufficient_information sufficient_detail*
+        sufficient_context""",
     "ALL": """all everything""",
     "OR": """or oder ou""",
     "WILL": """will can 'll""",
@@ -131,7 +136,8 @@ _WORDS: Final = {
 }
 """The words of each class. `guess*` is any word that begins like that, `made_up` a group of words."""
 
-_LETTERS: Final = dict(zip((*_WORDS, "FIELD", "VALUE", "NUMBER", "CHOICE", "EMPTY_FIELD"), ascii_letters, strict=False))
+_NAMES: Final = (*_WORDS, "FIELD", "VALUE", "NUMBER", "CHOICE", "EMPTY_FIELD")
+_LETTERS: Final = {name: chr(ord("\u0100") + index) for index, name in enumerate(_NAMES)}
 _OTHER_WORD: Final = "."
 
 _RULES: Final = (
@@ -140,14 +146,19 @@ _RULES: Final = (
     "^ - UNCLEAR -6 FIELD/VALUE/ANSWER",
     "^ - THIS ~1 UNCLEAR",
     "^ + DOUBTFUL",
-    "FIELD/VALUE/ANSWER/THIS ~1 MAY ~1 NOT/PERHAPS",
+    "FIELD/VALUE/ANSWER/THIS ~1 MIGHT ~1 NOT",
+    "FIELD/VALUE/ANSWER/THIS ~1 MAY ~1 PERHAPS",
+    "PERHAPS NOT",
+    "FIELD ~2 MAY SHOULD",
+    "NOT ~3 ENOUGH",
     "NOT ~1 CLEAR ~4 FIELD/VALUE/THIS",
-    "FIELD/VALUE/THIS ~3 NOT ~1 CLEAR",
+    "FIELD/VALUE/THIS ~6 NOT ~1 CLEAR",
     "SEVERAL FIELD",
     "^ ~2 FIELD/VALUE QUESTION",
     # the writer is not certain: "I am not entirely sure", "Can't confirm the hours", "confidence is low"
     "I ~5 NOT ~4 SURE/CONFIRM !STATED !WHAT/IF,~1,YOU/THIS",
-    "^ ~2 NOT ~1 SURE/CONFIRM !WHAT/IF,~1,YOU/THIS",
+    "^ ~1 NOT ~1 SURE/CONFIRM !WHAT/IF,~1,YOU/THIS",
+    "THIS IS NOT ~1 SURE",
     "ONLY ~1 SURE",
     "CONFIDENCE/SURE ~5 LOW",
     "LOW CONFIDENCE",
@@ -179,7 +190,7 @@ _RULES: Final = (
     "NOT ~2 STATED ~3 FIELD",
     "SOURCE ~2 NOT ~1 STATED ~1 WHAT",
     # it is to be reviewed: "you may want to double-check the hours", "Verify the customer", "hours to be confirmed"
-    "SHOULD -5 CONFIRM/REVIEW ~3 FIELD/VALUE/ANSWER/THIS",
+    "SHOULD -5 CONFIRM/REVIEW ~3 FIELD/VALUE/ANSWER/THIS/SOURCE",
     "FIELD ~4 SHOULD -3 CONFIRM/REVIEW",
     "^ CONFIRM/REVIEW ~2 FIELD/VALUE/ANSWER",
     # another text, or an example: "the hours are from a different ticket", "this is a draft", "only as an example"
@@ -220,6 +231,7 @@ _ACROSS: Final = (
     "IF ~60 THIS? WOULD BUT? $",
     "FIELD/VALUE ~20 SHOULD CONFIRM/REVIEW BUT? $",
     "FIELD ~4 BUT NOT ~1 STATED",
+    "^ ~2 FIELD BUT UNCLEAR/ASSUMED",
     "FIELD/VALUE ~16 BUT NOT FROM ~2 SOURCE",
     "^ ~2 FIELD BUT? QUESTION $",
 )
@@ -243,10 +255,14 @@ def _part(part: str) -> str:
         return _SPANS[part]
     if part[0] in "~-":
         return f"{'.' if part[0] == '~' else _NOT_NEGATED}{{0,{part[1:]}}}"
-    names = part.rstrip("?").replace("VALUE", "VALUE/NUMBER").split("/")
+    names = chain.from_iterable(_ALSO.get(name, name).split("/") for name in part.rstrip("?").split("/"))
     return f"[{''.join(map(_LETTERS.__getitem__, names))}]{'?' if part.endswith('?') else ''}"
 
 
+_ALSO: Final = {"FIELD": "FIELD/THE", "VALUE": "VALUE/NUMBER", "MAY": "MAY/MIGHT"}
+"""Classes that count as another one, too: a reply in another language has its own names for the fields, so that an
+article stands for one.
+"""
 _NOT_NEGATED: Final = f"[^{_LETTERS['NOT']}]"
 _SPANS: Final = {
     "-": f"{_NOT_NEGATED}*",
@@ -259,8 +275,8 @@ _DOUBTS: Final = expression("|".join(map(_rule, _RULES)))
 _DOUBTS_ACROSS: Final = expression("|".join(map(_rule, _ACROSS)))
 _IS_EXEMPT: Final = expression("|".join(map(_rule, _EXEMPT)))
 _END: Final = r"\b"
-_SUSPECT: Final = """NOT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW MAY PERHAPS OTHERWISE WRONG ANOTHER EXAMPLE
-    HAD_TO WOULD SEVERAL LOW ONLY OR WILL SEND TODO"""
+_SUSPECT: Final = """NOT MIGHT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW MAY PERHAPS OTHERWISE WRONG ANOTHER
+    EXAMPLE HAD_TO WOULD SEVERAL LOW ONLY OR WILL SEND TODO"""
 """Each rule has one of these classes, or a sign."""
 _MAY_DOUBT: Final = Phrases(
     *(

@@ -7,6 +7,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel
 
+from benchmarks import doubts as doubts_measured
 from flujo_aros import Accepted, Reason, Rejected, read
 
 
@@ -117,3 +118,12 @@ def test_fields_and_values_named_like_function_words_change_no_meaning() -> None
 
     outcome = read('{"to": "no", "note": ""}\nThe way to the gate is short, no?', Route)
     assert isinstance(outcome, Accepted)
+
+
+def test_of_sentences_of_many_wordings_most_doubts_and_hardly_any_harmless_ones_reject_the_reply() -> None:
+    """The figures of decision 029, less a few."""
+    _, rejected, doubts, accepted, harmless = zip(*doubts_measured.rows(), strict=True)
+    assert sum(rejected[:5]) >= 105
+    assert sum(rejected[5:]) >= 115
+    assert sum(accepted) >= 345
+    assert (sum(doubts), sum(harmless)) == (270, 350)

@@ -66,7 +66,7 @@ SWAPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 
 class Change(NamedTuple):
-    """One change: where it is, in which function, and the text before and after."""
+    """One change: where it is, in which function, in bytes, and the text before and after."""
 
     file: str
     line: int
@@ -127,10 +127,9 @@ def _modules(part: Path) -> list[Path]:
 
 
 def _changes_in(file: Path) -> Iterator[Change]:
-    source = file.read_text(encoding="utf-8")
-    starts = [0]
-    for line in source.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
+    source = file.read_bytes()
+    starts = [0, *(found.end() for found in re.finditer(b"\n", source))]
+    name = file.relative_to(ROOT).as_posix()
 
     def walk(node: ast.AST, function: str) -> Iterator[Change]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -138,10 +137,8 @@ def _changes_in(file: Path) -> Iterator[Change]:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             return
         for changed in _changed(node):
-            before = ast.get_source_segment(source, node) or ""
-            line = source.splitlines()[node.lineno - 1].encode()
-            start = starts[node.lineno - 1] + len(line[: node.col_offset].decode())
-            name = file.relative_to(ROOT).as_posix()
+            start = starts[node.lineno - 1] + node.col_offset
+            before = source[start : starts[node.end_lineno - 1] + node.end_col_offset].decode()
             yield Change(name, node.lineno, function, start, before, _text(changed))
         for child in ast.iter_child_nodes(node):
             yield from walk(child, function)
@@ -153,7 +150,7 @@ def _text(node: ast.AST) -> str:
     return ast.unparse(node) if isinstance(node, ast.Return) else f"({ast.unparse(node)})"
 
 
-def _changed(node: ast.AST) -> Iterator[ast.AST]:
+def _changed(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
     """What a node could be changed to."""
     if isinstance(node, ast.Compare):
         for at, operator in enumerate(node.ops):
@@ -183,17 +180,18 @@ def _changed(node: ast.AST) -> Iterator[ast.AST]:
 def noticed(project: Path, group: str, change: Change, timeout: float, *, loud: bool) -> bool:
     """Whether a test fails with this change."""
     file = project / change.file
-    source = file.read_text(encoding="utf-8")
-    end = change.start + len(change.before)
-    assert source[change.start : end] == change.before, change
-    file.write_text(source[: change.start] + change.after + source[end:], encoding="utf-8")
+    source = file.read_bytes()
+    before = change.before.encode()
+    end = change.start + len(before)
+    assert source[change.start : end] == before, change
+    file.write_bytes(source[: change.start] + change.after.encode() + source[end:])
     began = time.monotonic()
     known = tests(project, group, change)
     try:
         # The nearest files alone at first: it takes longer to load all tests than to run most of them.
         by = failed(project, known[:3], timeout, loud=loud) or failed(project, known[3:], timeout, loud=loud)
     finally:
-        file.write_text(source, encoding="utf-8")
+        file.write_bytes(source)
     if by and failed(project, [by], timeout, loud=loud):
         raise SystemExit(f"{by} fails without any change too, so it notices nothing: repair it first")
     verdict = f"noticed by {by}" if by else EQUIVALENT.get(str(change), "SURVIVED")

@@ -439,7 +439,7 @@ class _Compiler:
         if not isinstance(schema, Mapping) or not schema:
             return ANY
         node = cast("Mapping[str, Any]", schema)
-        if node.keys() <= _BESIDE_REF:
+        if _BESIDE_REF.issuperset(node):
             node = self.follow(node)
         known = self.done.get(id(node))
         if known is None:
@@ -474,7 +474,7 @@ class _Compiler:
             if found is None:
                 break
             here = found
-            if not here.keys() <= _BESIDE_REF:
+            if not _BESIDE_REF.issuperset(here):
                 break
         return here
 
@@ -520,7 +520,7 @@ def _cut_loops(shapes: Iterable[Shape]) -> None:
         if left:
             open_shapes.discard(id(shape))
             done.add(id(shape))
-        elif id(shape) not in done and id(shape) not in open_shapes and shape.branches:
+        elif id(shape) not in done:
             open_shapes.add(id(shape))
             pending.append((shape, True))
             shape.branches = tuple(ANY if id(part) in open_shapes else part for part in shape.branches)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import AliasPath, BaseModel, Field
 
-from flujo_aros import Accepted, Trust, read
+from flujo_aros import Accepted, Reason, Rejected, Trust, read
 
 
 class Tags(BaseModel, extra="allow"):
@@ -85,3 +85,9 @@ def test_a_value_is_not_clean_if_the_kept_keys_are_unknown() -> None:
     assert isinstance(outcome, Accepted), outcome.explain()
     assert outcome.value.inner == "x"
     assert outcome.trust is Trust.INFERRED
+
+
+def test_a_wrong_bracket_between_lists_and_other_items_is_ambiguous_under_any_key() -> None:
+    outcome = read('{"data": {"x": [["a", "b"}, 1]}}', dict[str, dict[str, Any]])
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.AMBIGUOUS

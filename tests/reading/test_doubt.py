@@ -127,3 +127,10 @@ def test_of_sentences_of_many_wordings_most_doubts_and_hardly_any_harmless_ones_
     assert sum(rejected[5:]) >= 115
     assert sum(accepted) >= 345
     assert (sum(doubts), sum(harmless)) == (270, 350)
+
+
+def test_a_single_letter_names_no_value() -> None:
+    class Gate(BaseModel):
+        hall: str
+
+    assert isinstance(read('{"hall": "A"}\nThe sky had a tentative blue.', Gate), Accepted)

@@ -156,6 +156,15 @@ def test_the_escapes_of_json_around_a_secret_stay(text: str, hidden: str) -> Non
     assert after.value == before.value
 
 
+def test_a_path_with_single_backslashes_is_restored_as_a_string_field_reads_it() -> None:
+    text = r'{"password": "C:\temp\new9"}'
+    vault = Vault(text, labelled=True)
+    before, after = read(text, dict[str, str]), read(vault.restore(vault.hide(text)), dict[str, str])
+    assert isinstance(before, Accepted)
+    assert isinstance(after, Accepted)
+    assert after.value == before.value == {"password": r"C:\temp\new9"}
+
+
 def test_the_same_secret_has_one_label_however_it_is_written() -> None:
     text = json.dumps({"password": "ab\\cd9"}) + r" and in words ab\cd9, twice: ab\cd9"
     assert Vault(text, labelled=True).hide(text).count("[secret-1]") == 3

@@ -139,7 +139,7 @@ CORRECTS: Final = Phrases(
     r"|in fact, |ps?\.?s\.? (?:the|it))\b",
     _START + r"(?:one|an?|small|minor|eine|une|una)(?: small| minor| kleine| petite| pequeña)? (?:correction|korrektur"
     r"|corrección)|not final|ich korrigiere|je me corrige|me corrijo|i(?:'ll| will) (?:fix|correct|redo)\b",
-    r"\b(?:is|are) (?:only |just |still )?(?:preliminary|provisional|not final)\b|\b(?:do not|don't) use\s*(?:[.!]|$)",
+    r"\b(?:do not|don't) use\s*(?:[.!]|$)",
     r"\b(?:final|corrected|updated|revised) (?:version|answer|json|result)\b[^.!?\n]{0,20}\b(?:follows|below|next)\b",
     # anywhere in a sentence
     r"\b(?:is|are|was|were) (?:actually|in fact|really) (?!(?:quite|pretty|very|a|an|easy|simple|not)\b)\w",
@@ -438,7 +438,6 @@ NEVER: Final = Phrases(
     r"\A(?:(?:just |only )?(?:some |the )?(?:dummy|mock|fake|sample|placeholder|made[- ]up|fictional) (?:data|values?"
     r"|json|output|response|answer|record)(?: for (?:\w+ ){0,3}\w+)?|par exemple|por ejemplo|zum beispiel"
     r"|z\.\s?b\.|per esempio|por exemplo|例如|比如|例えば)\s*[:：,，]?\Z",
-    r"\A(?:not|nicht|pas|no)\Z",
     r"\Ahypothetical(?:ly)?\b|\A(?:if|had|were) (?:i|we|there)\b[^.!?\n]{0,80}\b(?:would|could|might)\b"
     r"|\bif\b[^.!?\n]{0,60}\b(?:was|were|had)\b[^.!?\n]{0,60}\b(?:would|could|might)\b(?![^\n]*\.\Z)|\b(?:would|could"
     r"|might|should) have (?:said|written|been|returned|answered|put|given|looked)\b|\bwenn\b[^.!?\n]{0,60}\b(?:wäre"
@@ -456,8 +455,8 @@ NEVER: Final = Phrases(
     # the head of the label: an example, a guess, a possibility
     r"(?<!for the )(?<!for your )(?<!for this )(?<!of the )(?<!of your )(?<!from the )(?<!from your )(?<!in the )"
     r"(?<!in your )\b(?:examples?|samples?|demonstration|illustration|sketch|mock-?up|beispiel|muster|exemple|ejemplo"
-    r"|esempio|exemplo|voorbeeld|przykład|пример)(?: (?:only|uniquement|seulement|nur|ficticio|fictif|inventado"
-    r"|de ficção))?\s*[:：]\Z|(?:示例|样例|例子|例ですが|例として|サンプルですが)\s*[:：]?\Z",
+    r"|esempio|exemplo|voorbeeld|przykład|пример|예시?|örnek|exempel|eksempel)(?: (?:only|uniquement|seulement|nur"
+    r"|ficticio|fictif|inventado|de ficção))?\s*[:：]\Z|(?:示例|样例|例子|例ですが|例として|サンプルですが)\s*[:：]?\Z",
     r"(?<!not )(?<!no )(?<!n't )(?<!without )\b(?:guess(?:es|ing|work)?|speculat\w+|conjectures?|vermutung|vermutlich"
     r"|vermute|geraten|suppositions?|je suppose|suposición|supongo|supponi\w*|suposição|suponho|предполож\w*"
     r"|zgaduj\w*)\b|猜测|猜想|推测|推測",
@@ -485,22 +484,14 @@ NEVER: Final = Phrases(
     r"\A(?:an? )?(?:schema|format|output|json|response) (?:example|sample|template)\s*:?\Z",
     r"\A(?:(?:expected|required|desired|requested|example|sample|output|json) ){1,2}(?:format|structure|schema|input"
     r"|shape)\s*:?\Z",
-    r"\A(?:\w+ ){0,2}(?:esempio|exemplo|voorbeeld|przykład|пример|예시?|örnek|exempel|eksempel)\s*[:：]\Z",
-    r"\Aso nicht\b|\bà ne pas (?:suivre|utiliser|faire|reproduire)\b|\A(?:así no|no así)\b",
-    r"反例|(?:错误|悪い|誤った)(?:的)?(?:示例|例)",
+    r"\A(?:(?:not|nicht|pas|no)\Z|(?:so nicht|así no|no así)\b)|\bà ne pas (?:suivre|utiliser|faire|reproduire)\b",
     r"\A(?:not (?:this|that|these|those)(?: ones?)?)\s*[:,]?\Z"
     r"|(?:\A|[\s,(])(?:(?:for|as an) (?:example|instance)|such as|e\.?g\.?)\s*[:,]?\Z",
-    r"\A(?:hier (?:ist|ein) )?(?:ein |eine |das |die )?(?:beispiel(?:ausgabe|antwort)?|muster|vorlage)\s*:?\Z",
-    r"\A(?:voici )?(?:un |le )?(?:exemple|modèle)(?: (?:de |du )(?:format|réponse|sortie))?\s*:?\Z",
-    r"\A(?:aquí (?:tienes|hay|está) )?(?:un |el |una )?(?:ejemplo|plantilla)(?: del? (?:formato|salida|respuesta))?"
-    r"\s*:?\Z",
+    r"\A(?:voici |aquí \w+ )?(?:una? |le |el )?(?:exemple|modèle|ejemplo|plantilla)(?: d(?:e|u|el) \w+)?\s*:?\Z",
     r"\A(?:以下是)?(?:示例|例子|样例|范例|模板)(?:格式|输出)?\s*[:：]?\Z|\A(?:例|サンプル|見本)(?:です)?\s*[:：]?\Z",
-    r"[❌✗✘✖🚫⛔]",
-    r"\b(?:falsch\w*|ungültig\w*|fehlerhaft\w*|(?:ist|sind) (?:nicht|kein\w*)|gegenbeispiel)\b",
-    r"\b(?:faux|fausse|incorrecte?|mauvaise?|invalide|n'est pas|ce n'est|contre-exemple)\b",
-    r"\b(?:incorrect[oa]|inválid[oa]|no es|contraejemplo)\b",
-    r"这不是|错误的|不正确的|并非",
-    r"ではありません|ではない|間違った|誤った",
+    r"\b(?:falsch\w*|ungültig\w*|fehlerhaft\w*|(?:ist|sind) (?:nicht|kein\w*)|gegenbeispiel|contraejemplo)\b",
+    r"\b(?:faux|fausse|incorrect[eoa]?|mauvaise?|invalide|inválid[oa]|n'est pas|ce n'est|no es|contre-exemple)\b",
+    r"[❌✗✘✖🚫⛔]|这不是|错误的|不正确的|并非|ではありません|ではない|間違った|誤った|反例|错误示例|错误例|悪い例",
 )
 """Directly before the only value: it is still not the answer."""
 
@@ -739,8 +730,9 @@ NEGATES: Final = Phrases(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not
 BEARS: Final = Phrases(
     r"[\"'`*_)\]]*\s*(?:[:：]?=|[:：→|\t]|->|=>|(?:is|are|was|were|to|with|by|be|been|as|ist|sind|war|sein|auf|durch|mit"
     r"|est|sont|était|être|à|par|es|son|era|ser|a|por|como|von|é|são|è|sono|essere|zijn|wordt|moet(?:en)?|into|is now"
-    r"|instead|gleich)\b|是|为|為|改为|改成|应为|は|を|が)\s*(?:(?:actually|really|now|in fact|rather|set to|changed to"
-    r"|supposed to be|meant to be|to be|be|been|eigentlich|plutôt|realmente|a|an|the)\s+){0,2}[\"'`*_(\[“‘]*\s*"
+    r"|instead|gleich)\b|\b(?:on|from|since|am|ab|seit|el|il) (?=\d{1,2}(?:[a-z]{2}|\.)? [^\W\d]|[^\W\d]{3,10}\.? \d"
+    r"|\d{4}-)|是|为|為|改为|改成|应为|は|を|が)\s*(?:(?:actually|really|now|in fact|rather|set to|changed to"
+    r"|supposed to be|meant to be|to be|be|been|eigentlich|plutôt|realmente|an?|the)\s+){0,2}[\"'`*_(\[“‘]*\s*"
 )
 """Between the name of a field and the value that is assigned to it."""
 
@@ -779,5 +771,5 @@ COUNTS: Final = Phrases(
 )
 """Directly before the name of a field: the number of what it counts."""
 
-TRUE: Final = word_set("true yes wahr ja vrai oui verdadero sí 是 真 はい")
-FALSE: Final = word_set("false no falsch nein faux non falso 否 假 いいえ")
+TRUE: Final = word_set("true yes allowed permitted wahr ja vrai oui verdadero sí 是 真 はい")
+FALSE: Final = word_set("false no forbidden prohibited falsch nein faux non falso 否 假 いいえ")

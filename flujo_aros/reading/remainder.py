@@ -26,7 +26,7 @@ from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
 from flujo_aros.reading.doubt import Topic, class_of, doubt_in
 from flujo_aros.reading.grammar import SENTENCE, SHORT_COMMENT, expression
-from flujo_aros.reading.scalars import WORD, name_words, other_unit, read_time
+from flujo_aros.reading.scalars import MONTHS, WORD, in_other_unit, name_words, other_unit, read_time, without_units
 from flujo_aros.reading.scanner import CODE_FENCES
 
 _FENCE: Final = expression(r"(?:```|~~~)[ \t]{0,20}([\w+#.-]{0,40})[^\n]{0,200}\n(.*?)(?:```|~~~|\Z)", re.S)
@@ -503,7 +503,8 @@ def _contradiction(prose: str, shape: Shape, value: Callable[[], Any]) -> str | 
     """Return a sentence that contradicts the value."""
     asserts = phrases.OBJECTS.may_match(prose) and phrases.ARGUES.search(prose) is not None
     names = shape.named or _own_keys(value(), shape)
-    any_name, by_fold = _naming(tuple(names))
+    short = without_units(tuple(names))
+    any_name, by_fold = _naming((*short, *names))
     if not asserts and any_name.search(prose) is None and prose.isascii():
         return None
 
@@ -520,8 +521,11 @@ def _contradiction(prose: str, shape: Shape, value: Callable[[], Any]) -> str | 
         for found in any_name.finditer(sentence):
             begin = max(0, found.start() - _NEAR_SENTENCE)
             near, place = sentence[begin : found.end() + _NEAR_SENTENCE], (found.start() - begin, found.end() - begin)
-            key = by_fold.get(fold(found[0]))
-            if key is None or _is_part_of_another(near[: place[0]], key, names):
+            said = by_fold.get(fold(found[0]), "")
+            key = short.get(said, said)
+            if not key or _is_part_of_another(near[: place[0]], key, names):
+                continue
+            if key != said and in_other_unit(near[place[1] :], key):
                 continue
             if _revises(near, place[0]):
                 return f"the text after it asks to change {key!r}: {_excerpt(sentence, 0)!r}"
@@ -735,6 +739,10 @@ def _decimal(written: str, comma: str = ".") -> float | None:
 
 _MOMENT: Final = expression(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./])\d{1,2}\1\d{4}|\d{1,2}:\d\d(?::\d\d)?|\d{1,2}h\d\d")
 """A day or a time of day in digits."""
+_MONTH: Final = rf"(?i:{'|'.join(map(re.escape, MONTHS))})\b"
+_NAMED_DAY: Final = expression(
+    rf"(?:\d{{1,2}}(?:[a-z]{{2}}|\.)? (?:de )?{_MONTH}|{_MONTH}\.? \d{{1,2}}(?:[a-z]{{2}})?\b)(?:(?:,| de)? \d{{4}})?"
+)
 _VALUE_TOKEN: Final = expression(
     r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{4}|\d{1,2}:\d\d(?::\d\d)?|\d{1,2}h\d\d|-?\d[\d.,]*|[A-Za-z_][A-Za-z\d_]*(?:-[A-Za-z\d_]+)*"
 )
@@ -745,7 +753,8 @@ def _is_held(token: str, held: set[str]) -> bool:
     if not any(map(str.isdigit, token)):
         return False
     whole = re.compile(rf"(?<!\d)0*{re.escape(token.rstrip('.,'))}(?!\d)")
-    return any(whole.search(part) for part in held) or _iso_day(token) in held
+    days = {_iso_day(token), *(_iso_day(f"{token} {part[:4]}") for part in held)}
+    return any(whole.search(part) or part[:10] in days for part in held)
 
 
 def _iso_day(written: str) -> str | None:
@@ -804,11 +813,13 @@ def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any
         return _other_number(rest, numbers)
     if supposed:
         return False
-    if not accepted and shape.allows("array") and shape.element(0).allows("string"):
-        return _ITEMS.match(sentence, at) is not None
+    held = set(map(str, accepted))
+    if shape.allows("array") and shape.element(0).allows("string") and (listed := _ITEMS.match(sentence, at)):
+        items = {item.casefold() for item in _COMMA.split(listed[1])}
+        return not held or len(items & set(map(str.casefold, held))) not in (0, len(items))
     if any(part.format in TIMES for part in (shape, *shape.branches)):
-        moment = _MOMENT.match(rest)
-        return moment is not None and bool(accepted) and not _is_held(moment[0], set(map(str, accepted)))
+        moment = _MOMENT.match(rest) or (_NAMED_DAY.match(rest) if "-" in min(held, default="") else None)
+        return moment is not None and bool(held) and not _is_held(moment[0], held)
     if accepted and (whole := _WHOLE.match(rest)) is not None:
         other = (whole[1] or whole[2]).strip()
         return all(other.casefold() not in str(part).casefold() for part in accepted)
@@ -821,7 +832,7 @@ def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any
 
 
 _LISTED: Final = r"[\w'’&/+-]{1,40}(?: [\w'’&/+-]{1,40}){0,2}"
-_ITEMS: Final = expression(rf"[\"'`*_)]{{0,4}}\s?[:：][*_]{{0,2}}\s*{_LISTED}(?:, ?{_LISTED}){{1,20}}\s*\.?\s*\Z")
+_ITEMS: Final = expression(rf"[\"'`*_)]{{0,4}}\s?[:：][*_]{{0,2}}\s*({_LISTED}(?:, ?{_LISTED}){{1,20}})\s*\.?\s*\Z")
 """The items of a list after its name, as in `Tags: screen, damage`."""
 _PLAIN: Final = expression(r"((?=[A-Z\u00c0-\u00de])[\w'’.-]{2,40}(?: [\w'’.-]{1,40}){0,3}?)\s*[.!。]?\s*\Z")
 """A name without quotes, up to the end of its sentence."""

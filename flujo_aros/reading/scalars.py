@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import Shape, fold, is_misread
@@ -508,6 +509,35 @@ def other_unit(words: AbstractSet[str], unit: str) -> bool:
     return bool(currencies) and _SIGNS[unit] not in currencies
 
 
+@lru_cache(maxsize=128)
+def without_units(names: tuple[str, ...]) -> dict[str, str]:
+    """Return the names of fields that end with a unit, by their words before it, unless these begin another name.
+
+    >>> without_units(("duration_min", "price_eur", "salary_min", "salary_max"))
+    {'duration': 'duration_min', 'price': 'price_eur'}
+    """
+    split = {name: name_words(name) for name in names}
+    begun = Counter(" ".join(words[:end]) for words in split.values() for end in range(1, len(words) + 1))
+    short = {" ".join(words[:-1]): name for name, words in split.items() if _LAST_UNITS.issuperset(words[-1:])}
+    return {said: name for said, name in short.items() if begun[said] == 1}
+
+
+def in_other_unit(said: str, name: str) -> bool:
+    """Return whether the first amount in a text is in another unit than the name of its field says, or in a form that
+    no number has.
+
+    >>> [in_other_unit(said, "height_cm") for said in (": 1.2 m", "is 120 cm", "is 120", "1:20")]
+    [True, False, False, True]
+    """
+    amount = _WITH_UNIT.search(said)
+    return amount is not None and read_amount(amount[0], Hints(tuple(name_words(name)))) is None
+
+
+_WITH_UNIT: Final = expression(r"\d[\d.,:]*\s?(?:[^\W\d]+|[€$£%])?")
+_LAST_UNITS: Final = (_SIGNS.keys() | _PERCENT | _GROUPS.keys()).difference(
+    word for word, kinds in _GROUPS.items() if len(word) == 1 or kinds & (_COUNTED | {"age"})
+)
+"""The units that may end a name and mean no number of things there."""
 _SCALES: Final = frozenset(("hundreds", "thousands", "millions", "billions", "cents"))
 
 
@@ -587,7 +617,7 @@ december dec dezember dez décembre déc diciembre dic dicembre dezembro дек�
 """English, German, French, Spanish, Italian, Portuguese, Dutch, Russian, Swedish, Polish, Turkish. Polish `listopad` is
 October in Croatian.
 """
-_MONTHS: Final = {
+MONTHS: Final = {
     word: number for number, line in enumerate(_MONTH_LINES.strip().splitlines(), 1) for word in line.split()
 }
 _DAY_LINES: Final = """
@@ -691,7 +721,7 @@ def _day_of(text: str) -> date | None:
     for form, year, month, day in _FORMS:
         if match := form.match(text):
             named = match[month]
-            return _made(match[year], int(named) if named.isdecimal() else _MONTHS.get(named), match[day])
+            return _made(match[year], int(named) if named.isdecimal() else MONTHS.get(named), match[day])
     if match := _YEAR_LAST.match(text):
         first, second = int(match[1]), int(match[3])
         if match[2] == ".":  # dates with dots never put the month first

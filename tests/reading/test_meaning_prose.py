@@ -1068,3 +1068,49 @@ def test_an_extra_key_that_says_that_fields_were_left_out_rejects_the_reply() ->
 @pytest.mark.parametrize(("code", "is_harmless"), [("<parcel code>", False), ("Code goes here", False), ("<PX>", True)])
 def test_a_placeholder_holds_the_name_of_its_field(code: str, is_harmless: bool) -> None:
     assert isinstance(read(json.dumps({**ANSWER, "code": code}), Parcel), Accepted) is is_harmless
+
+
+@pytest.mark.parametrize(
+    ("said", "is_harmless"),
+    [
+        ("Its weight is 4.5 kg.", False),
+        ("The weight is 3.5 kg.", True),
+        ("The weight is 3500 g.", True),
+        ("The parcel was sent on 7 May.", True),
+        ("sent on May 7th, 2026", True),
+        ("It was sent on 8 May.", False),
+        ("It was sent on May 8th, 2026.", False),
+        ("Sent: 8 May, not 7 May.", False),
+        ("It was sent on 3 pallets.", True),
+        ("Labels: fragile, heavy, cold", False),
+        ("Labels: Fragile, heavy", True),
+        ("Labels: as listed, in this order", True),
+    ],
+)
+def test_a_field_may_be_named_without_its_unit_a_day_without_its_year_and_a_list_by_its_items(
+    said: str, is_harmless: bool
+) -> None:
+    answer = json.dumps({**ANSWER, "sent": "2026-05-07T00:00:00", "labels": ["fragile", "heavy"]})
+    assert isinstance(read(f"{answer}\n\n{said}", Parcel), Accepted) is is_harmless
+
+
+class Offer(BaseModel):
+    """A contract in which the words before a unit begin the names of several fields."""
+
+    salary_min: int
+    salary_max: int
+    pets: bool = False
+
+
+@pytest.mark.parametrize(
+    ("said", "is_harmless"),
+    [("The salary is 70000.", True), ("Pets are allowed.", False), ("Pets are forbidden.", True)],
+)
+def test_a_name_without_its_unit_counts_only_if_it_means_one_field(said: str, is_harmless: bool) -> None:
+    answer = json.dumps({"salary_min": 55000, "salary_max": 70000, "pets": False})
+    assert isinstance(read(f"{answer}\n\n{said}", Offer), Accepted) is is_harmless
+
+
+@pytest.mark.parametrize("label", ["Voici un modèle :", "Exemple de réponse :", "Ejemplo de salida:", "Schema sample"])
+def test_the_only_value_of_a_reply_may_be_labelled_as_an_example_in_other_words(label: str) -> None:
+    assert isinstance(read(f"{label}\n{SPOKEN}", Parcel), Rejected)

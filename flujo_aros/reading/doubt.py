@@ -13,7 +13,7 @@ is empty in the answer does not count: `The date is not stated` explains why it 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -140,21 +140,16 @@ _NAMES: Final = (*_WORDS, "FIELD", "VALUE", "NUMBER", "CHOICE", "EMPTY_FIELD")
 _LETTERS: Final = {name: chr(ord("\u0100") + index) for index, name in enumerate(_NAMES)}
 _OTHER_WORD: Final = "."
 
-_RULES: Final = (
-    # uncertain: "The hours are unclear", "no clear priority", "two customers are mentioned"
+_STATED: Final = (
+    # uncertain: "The hours are unclear", "no clear priority", "may need to be updated"
     "^ - FIELD/VALUE/ANSWER -8 UNCLEAR/DOUBTFUL",
     "^ - UNCLEAR -6 FIELD/VALUE/ANSWER",
     "^ - THIS ~1 UNCLEAR",
     "^ + DOUBTFUL",
-    "FIELD/VALUE/ANSWER/THIS ~1 MIGHT ~1 NOT",
-    "FIELD/VALUE/ANSWER/THIS ~1 MAY ~1 PERHAPS",
-    "PERHAPS NOT",
     "FIELD ~2 MAY SHOULD",
     "NOT ~3 ENOUGH",
     "NOT ~1 CLEAR ~4 FIELD/VALUE/THIS",
     "FIELD/VALUE/THIS ~6 NOT ~1 CLEAR",
-    "SEVERAL FIELD",
-    "^ ~2 FIELD/VALUE QUESTION",
     # the writer is not certain: "I am not entirely sure", "Can't confirm the hours", "confidence is low"
     "I ~5 NOT ~4 SURE/CONFIRM !STATED !WHAT/IF,~1,YOU/THIS",
     "^ ~1 NOT ~1 SURE/CONFIRM !WHAT/IF,~1,YOU/THIS",
@@ -162,46 +157,35 @@ _RULES: Final = (
     "ONLY ~1 SURE",
     "CONFIDENCE/SURE ~5 LOW",
     "LOW CONFIDENCE",
-    # it may be wrong: "the hours might be off", "perhaps the customer is", "it is possible that"
-    "FIELD/VALUE/ANSWER/THIS/I ~3 MAY/PERHAPS ~5 OTHERWISE/WRONG/ANOTHER",
+    # it may be wrong: "the hours might be off"
+    "FIELD/VALUE/ANSWER/THIS/I ~3 MAY/PERHAPS ~5 OTHERWISE/WRONG",
     "MAY/PERHAPS ~2 FIELD/VALUE/ANSWER/THIS ~4 OTHERWISE/WRONG",
     "FIELD/VALUE/ANSWER/THIS IS -1 WRONG",
     "THIS WOULD IS? ~2 OTHERWISE/WRONG",
-    "PERHAPS ~2 FIELD IS",
-    "THIS IS PERHAPS THIS",
-    "FIELD MAY ~1 IS !READ !~9,IF",
-    "NUMBER MAY",
     "^ - MAY/PERHAPS IS? ~1 WRONG",
-    # or another one: "whether the cabin is economy or premium"
-    "VALUE OR ~1 CHOICE",
-    "CHOICE OR ~1 VALUE",
     # a guess: "I had to guess", "6 is a placeholder", "my best guess"
     "I -4 GUESSED !THIS,IS/SHOULD",
-    "^ - FIELD/VALUE/ANSWER -8 ASSUMED/GUESSED",
-    "^ - ASSUMED/GUESSED !FROM,VALUE -5 FIELD/VALUE/ANSWER",
+    "^ - FIELD/ANSWER -8 ASSUMED",
+    "^ - VALUE -3 IS -5 ASSUMED",
+    "^ ASSUMED -5 FIELD/VALUE/ANSWER",
+    "I/IS -3 ASSUMED -5 FIELD/VALUE/ANSWER",
+    "^ - FIELD/VALUE/ANSWER -8 GUESSED",
+    "^ - GUESSED -5 FIELD/VALUE/ANSWER",
     "^ -3 GUESSED $",
     "THIS/ANSWER IS -2 ASSUMED/GUESSED",
-    "CHOSE ~2 ASSUMED/EXAMPLE",
+    "IS -2 ASSUMED $",
+    "CHOSE ~4 ASSUMED/EXAMPLE",
     "I ~2 HAD_TO ~9 FIELD",
     "FIELD HAD_TO IS",
-    # it is not stated: "No hours were specified", "the text never says how long"
-    "^ * NOT ~1 FIELD/ANSWER ~4 STATED",
-    "FIELD ~4 NOT ~2 STATED",
-    "NOT ~2 STATED ~3 FIELD",
-    "SOURCE ~2 NOT ~1 STATED ~1 WHAT",
     # it is to be reviewed: "you may want to double-check the hours", "Verify the customer", "hours to be confirmed"
     "SHOULD -5 CONFIRM/REVIEW ~3 FIELD/VALUE/ANSWER/THIS/SOURCE",
     "FIELD ~4 SHOULD -3 CONFIRM/REVIEW",
     "^ CONFIRM/REVIEW ~2 FIELD/VALUE/ANSWER",
-    # another text, or an example: "the hours are from a different ticket", "this is a draft", "only as an example"
-    "FIELD/VALUE/ANSWER/THIS ~8 FROM ~1 ANOTHER",
-    "THIS/ANSWER IS -2 EXAMPLE",
+    # an example: "this is a draft", "only as an example"
+    "THIS/ANSWER ~1 IS -2 EXAMPLE",
     "^ EXAMPLE ONLY? ANSWER? $",
-    "IS -2 ASSUMED $",
-    "FROM ~1 ANOTHER SOURCE",
     "ONLY ~2 EXAMPLE",
     "FROM EXAMPLE ONLY",
-    "^ FROM EXAMPLE",
     # not read: "I could only see the first page", "I was unable to open the file"
     "I ~4 ONLY ~6 READ",
     "I ~4 ONLY ~4 PART ~3 SOURCE",
@@ -212,9 +196,6 @@ _RULES: Final = (
     "SHOULD SEND/STATED !~4,ANOTHER/MORE/IF ~4 SOURCE !~9,IF",
     "I ~1 WILL ~2 CHOSE ~4 REAL",
     "^ ~1 TODO",
-    # another choice: "this could also be read as medium", "high, but medium is defensible"
-    "MAY/PERHAPS ~4 CHOICE !~9,IF",
-    "CHOICE ~3 MAY/PERHAPS !~9,IF",
 )
 """Orders of classes in a clause that mean doubt.
 
@@ -222,20 +203,49 @@ _RULES: Final = (
 without a negation, `-` for any number without a negation, `*` for any number without the name of an empty field, and
 `+` for both. `!A,B` means that these do not follow.
 """
-_ACROSS: Final = (
-    "THIS/ANSWER WOULD ~60 IF",
+_CONSIDERED: Final = (
+    # another value: "perhaps the customer is", "the hours could be", "this could also be read as medium"
+    "FIELD/VALUE/ANSWER/THIS ~1 MIGHT ~1 NOT",
+    "FIELD/VALUE/ANSWER/THIS ~1 MAY ~1 PERHAPS",
+    "PERHAPS NOT",
+    "PERHAPS ~2 FIELD IS",
+    "THIS IS PERHAPS THIS",
+    "FIELD MAY ~1 IS !READ !~9,IF",
+    "NUMBER MAY",
+    "FIELD/VALUE/ANSWER/THIS/I ~3 MAY/PERHAPS ~5 ANOTHER",
+    "MAY/PERHAPS ~4 CHOICE !~9,IF",
+    "CHOICE ~3 MAY/PERHAPS !~9,IF",
+    "VALUE OR ~1 CHOICE",
+    "CHOICE OR ~1 VALUE",
+    "SEVERAL FIELD",
+    "^ ~2 FIELD/VALUE QUESTION",
+    # it is not stated: "No hours were specified", "the text never says how long"
+    "^ * NOT ~1 FIELD/ANSWER ~4 STATED",
+    "FIELD ~4 NOT ~2 STATED",
+    "NOT ~2 STATED ~3 FIELD",
+    "SOURCE ~2 NOT ~1 STATED ~1 WHAT",
+    # another text: "the hours are from a different ticket"
+    "FIELD/VALUE/ANSWER/THIS ~8 FROM ~1 ANOTHER",
+    "FROM ~1 ANOTHER SOURCE",
+)
+"""The same, but a text that thinks before it answers may still settle it."""
+_STATED_ACROSS: Final = (
     "NOT ~4 STATED ~1 BUT BUT? ~1 VALUE",
     "NOT ~3 SURE ~12 BUT CHOSE",
     "NOT ~5 STATED/FIELD/CLEAR/SURE ~8 BUT BUT? I ~1 CHOSE !~2,SOURCE",
     "UNCLEAR ~8 BUT BUT? I ~1 CHOSE !~2,SOURCE",
-    "IF ~60 THIS? WOULD BUT? $",
     "FIELD/VALUE ~20 SHOULD CONFIRM/REVIEW BUT? $",
-    "FIELD ~4 BUT NOT ~1 STATED",
     "^ ~2 FIELD BUT UNCLEAR/ASSUMED",
+)
+"""The same for whole sentences: "No date is given, so I used today's", "The hours seem high; please check"."""
+_CONSIDERED_ACROSS: Final = (
+    "THIS/ANSWER WOULD ~60 IF",
+    "IF ~60 THIS? WOULD BUT? $",
+    "FIELD ~4 BUT NOT ~1 STATED",
     "FIELD/VALUE ~16 BUT NOT FROM ~2 SOURCE",
     "^ ~2 FIELD BUT? QUESTION $",
+    "^ FROM EXAMPLE BUT? $",
 )
-"""The same for whole sentences: "It would be air if it were urgent", "The hours seem high; please check"."""
 _EXEMPT: Final = ("^ # EMPTY # $", "NOT ~9 BUT ~6 ALL", "NOT ~2 EMPTY_FIELD", "^ ~1 IF/WOULD YOU", "^ ~1 SOMEBODY @ $")
 """Sentences that doubt nothing: `so it is null`, `if you need more`, and what the customer is not sure of."""
 _FUNCTION_WORDS: Final = frozenset(["NOT", "I", "THIS", "FROM", "IS", "IF", "YOU", "BUT", "ONLY", "WHAT", "WOULD"])
@@ -271,8 +281,8 @@ _SPANS: Final = {
     "#": f"[^{_LETTERS['GUESSED']}]*",
     "@": f"[^{''.join(_LETTERS[name] for name in ('I', 'FIELD', 'VALUE', 'NUMBER'))}]*",
 }
-_DOUBTS: Final = expression("|".join(map(_rule, _RULES)))
-_DOUBTS_ACROSS: Final = expression("|".join(map(_rule, _ACROSS)))
+_STATES: Final = expression("|".join(map(_rule, _STATED))), expression("|".join(map(_rule, _STATED_ACROSS)))
+_CONSIDERS: Final = expression("|".join(map(_rule, _CONSIDERED))), expression("|".join(map(_rule, _CONSIDERED_ACROSS)))
 _IS_EXEMPT: Final = expression("|".join(map(_rule, _EXEMPT)))
 _END: Final = r"\b"
 _SUSPECT: Final = """NOT MIGHT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW MAY PERHAPS OTHERWISE WRONG ANOTHER
@@ -355,8 +365,11 @@ _MOST_WORDS: Final = 80
 """Longer clauses are read in pieces, so that the time is linear."""
 
 
-def doubt_in(text: str, topic: Callable[[], Topic], *, named: bool = False) -> str | None:
-    """Return the first sentence of a text that doubts the answer, or None; if `named`, one with a field or a value.
+def doubt_in(text: str, topic: Callable[[], Topic], *, named: bool = False, thinks: bool = False) -> str | None:
+    """Return the first sentence of a text that doubts the answer, or None.
+
+    `named` asks for one with a field or a value. `thinks` says that the text precedes the answer, and that only what it
+    states is doubted, not what it considers.
 
     >>> topic = Topic(re.compile("hours|customer"), empty=["customer"], values=["6"], choices=[])
     >>> doubt_in("I kept it short. No hours were given, so I put 6.", lambda: topic)
@@ -369,18 +382,18 @@ def doubt_in(text: str, topic: Callable[[], Topic], *, named: bool = False) -> s
     about = topic()
     for sentence in filter(_MAY_DOUBT.may_match, SENTENCE.split(text)):
         marked = about.marked(sentence)
-        if (not named or _MARK in marked) and _doubts(_coded(marked)):
+        if (not named or _MARK in marked) and _doubts(_coded(marked), [_STATES] if thinks else [_STATES, _CONSIDERS]):
             return sentence
     return None
 
 
-def _doubts(code: str) -> bool:
+def _doubts(code: str, rules: Sequence[tuple[re.Pattern[str], re.Pattern[str]]]) -> bool:
     if _IS_EXEMPT.search(code):
         return False
-    if _DOUBTS_ACROSS.search(code):
+    if any(across.search(code) for _, across in rules):
         return True
     clauses = (part[at : at + _MOST_WORDS] for part in code.split(_BUT) for at in range(0, len(part), _MOST_WORDS))
-    found = map(_DOUBTS.search, clauses)
+    found = (rule.search(clause) for clause in clauses for rule, _ in rules)
     return any(match is not None and _IF not in match.string[: match.end()] for match in found)
 
 

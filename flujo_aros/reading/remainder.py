@@ -259,6 +259,9 @@ def _rest_before(
 ) -> str | None:
     floor = max((other.end for other in others if other.end <= chosen.start), default=0) if others else 0
     label = label_before(text, chosen.start, floor)
+    thoughts = mask_reasoning(text[: chosen.start], unopened=True)[-_SOME_TEXT:]
+    if not floor and (doubted := doubted_in(thoughts, shape, value, thinks=True)) is not None:
+        return f"the words before it say that it is not to be trusted: {_excerpt(doubted, 0)!r}"
     if not (floor and _looks_back(label)) and doubted_in(label, shape, value) is not None:
         return f"the words before it say that it is not to be trusted: {label[-60:]!r}"
     last = phrases.TURN.exact.split(label)[-1]
@@ -276,7 +279,7 @@ def _rest_before(
     if not others and is_compared(text, chosen.start, 0):
         return f"{denied}: {label[-60:]!r}"
     if phrases.SAMPLE.search(label) and not (others and phrases.CORRECTS.search(label)):
-        around = mask_reasoning(text[: chosen.start], unopened=True)[-2_000:] + "\n" + behind[:2_000]
+        around = thoughts + "\n" + behind[:_SOME_TEXT]
         said = [sentence for sentence in SENTENCE.split(around) if not phrases.BEYOND.search(sentence)]
         if any(phrases.DECLINES.search(sentence) or phrases.ASKS.search(sentence) for sentence in said):
             return "it is an example in a reply that gives no answer"
@@ -330,11 +333,14 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
     )
 
 
-def doubted_in(text: str, shape: Shape, value: Callable[[], Any], *, named: bool = False) -> str | None:
-    """Return the sentence in a text that doubts the value, or None; if `named`, only one with a field or a value."""
-    return doubt_in(text, lambda: _topic(shape, value()), named=named)
+def doubted_in(
+    text: str, shape: Shape, value: Callable[[], Any], *, named: bool = False, thinks: bool = False
+) -> str | None:
+    """Return the sentence in a text that doubts the value, or None: see `doubt_in`."""
+    return doubt_in(text, lambda: _topic(shape, value()), named=named, thinks=thinks)
 
 
+_SOME_TEXT: Final = 2_000
 _MOST_VALUES: Final = 500
 
 

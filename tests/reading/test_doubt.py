@@ -107,6 +107,34 @@ def test_a_doubt_that_introduces_the_answer_rejects_the_reply(label: str) -> Non
     assert isinstance(read(f"{label}\n{ANSWER}", Booking), Rejected)
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "I couldn't find a fare, so I used 310.5.",
+        "Please note that the cabin was assumed.",
+        "The flight number is illegible.",
+        "I am not sure about the passenger. The rest is clear.",
+        "You should verify the bags.",
+    ],
+)
+def test_a_doubt_stated_before_the_answer_rejects_the_reply(before: str) -> None:
+    assert isinstance(read(f"{before}\n\nHere is the JSON:\n\n{ANSWER}", Booking), Rejected)
+
+
+@pytest.mark.parametrize(
+    "thoughts",
+    [
+        "The cabin could be premium or economy. The fare is low, so it is economy.",
+        "The number of bags is not in the header. The last line says 2.",
+        "Is the passenger Miriam or Maryam? The signature says Miriam.",
+        "For example, KL is the code of the airline.",
+        "The agent estimated 310.5.",
+    ],
+)
+def test_what_is_only_considered_before_the_answer_is_harmless(thoughts: str) -> None:
+    assert isinstance(read(f"{thoughts}\n\nHere is the JSON:\n\n{ANSWER}", Booking), Accepted)
+
+
 def test_a_comment_that_doubts_a_field_rejects_the_reply() -> None:
     assert isinstance(read(ANSWER.replace('"bags"', '/* the bags are illegible */ "bags"'), Booking), Rejected)
 

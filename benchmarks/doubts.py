@@ -39,12 +39,15 @@ def rows(*, before: bool = False) -> Iterator[tuple[str, int, int, int, int]]:
         yield case["id"], doubts.count(False), len(doubts), harmless.count(True), len(harmless)
 
 
+_TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "NoneType": str}
+
+
 def accepts(case: dict[str, Any], sentence: str, *, before: bool) -> bool:
     """Return whether the answer is accepted with this sentence next to it."""
     fields: dict[str, Any] = {}
     for name, value in case["answer"].items():
         choices = case["choices"].get(name)
-        kind = Literal[tuple(choices)] if choices else str if value is None else type(value)
+        kind: Any = Literal[tuple(choices)] if choices else _TYPES[type(value).__name__]
         fields[name] = (kind | None, None) if value is None else (kind, ...)
     answer = f"```json\n{json.dumps(case['answer'])}\n```"
     reply = f"{sentence}\n\nHere is the JSON:\n\n{answer}" if before else f"{answer}\n\n{sentence}"

@@ -732,3 +732,23 @@ SECTIONS: Final[dict[str, tuple[type[Command], ...]]] = {
 """The commands in the order and groups of `aros --help`."""
 
 COMMANDS: Final = {each.__name__.lower(): each for commands in SECTIONS.values() for each in commands}
+
+OTHER_NAMES: Final = {
+    word: command
+    for command, words in {
+        "run --inputs": "batch map",
+        "run --dry-run": "dry-run",
+        "resume": "answer approve continue",
+        "eval": "evaluate score test",
+        "eval --against": "compare",
+        "init": "create new",
+        "lint": "validate",
+        "lint --fix": "fix",
+        "runs": "history list log logs ls",
+        "show": "inspect trace",
+        "ui": "dashboard serve web",
+        "read": "extract parse repair",
+    }.items()
+    for word in words.split()
+}
+"""The words that people try first, with the command that does it here."""

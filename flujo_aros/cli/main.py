@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from flujo_aros.cli.commands import COMMANDS, DURABLE, MODELS, ROWS, SECTIONS
+from flujo_aros.cli.commands import COMMANDS, DURABLE, MODELS, OTHER_NAMES, ROWS, SECTIONS
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
 from flujo_aros.cli.shown import (
     for_people,
@@ -73,8 +73,9 @@ class _Commands(TyperGroup):
         """Return the command that is called. For an unknown one, fail with the nearest name."""
         name = args[0]
         if name not in COMMANDS and not ctx.resilient_parsing and not name.startswith("-"):
-            near = get_close_matches(name, COMMANDS, 1)
-            ctx.fail(f"unknown command {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            near = [OTHER_NAMES[name]] if name in OTHER_NAMES else get_close_matches(name, COMMANDS, 1)
+            cure = f"; did you mean {near[0]!r}?" if near else "; `aros --help` lists the commands"
+            ctx.fail(f"unknown command {name!r}{cure}")
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (the shape that typer calls)

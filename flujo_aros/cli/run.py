@@ -152,9 +152,8 @@ def resume_command(options: Resume) -> None:
             if known is not None:
                 _reject_two_runs(found, known)
         state, db = found or state, None if found is not None else known
-        if db is None and not state.exists() and not state.suffix:
-            missing = "no run is paused" if str(state) == "last" else f"no run {str(state)!r} is paused"
-            raise UsageError(f"STATE: {missing} in {PAUSED}; pass its state file, or --db for a database")
+    if db is None and not state.exists():
+        raise _not_paused(state)
     if db is not None:
         result, question, asking = _resume_durably(options, str(state), db)
         allow = options.allow_degraded
@@ -202,6 +201,25 @@ def _state_of(run: str) -> Path | None:
         names = ", ".join(sorted(file.stem for file in files))
         raise UsageError(f"STATE: {len(files)} paused runs begin with {run!r}: {names}")
     return max(files, key=lambda file: file.stat().st_mtime, default=None)
+
+
+def _not_paused(state: Path) -> UsageError:
+    """Return the error for a state that does not exist. If the journal has the run, it says what became of it."""
+    elsewhere = "pass its state file, or --db for a database"
+    if str(state) == "last":
+        return UsageError(f"STATE: no run is paused in {PAUSED}; {elsewhere}")
+    try:
+        run = args.recorded(state.stem).run
+    except UsageError:  # it has another name, or nothing is recorded
+        run = None
+    if run is not None and run.status != RunStatus.PAUSED:
+        since = f"{run.started_at.astimezone():%Y-%m-%d %H:%M}"
+        words = f"started {since}, is {run.status} and not waiting for an answer; `aros show {run.run_id}` shows it"
+        return UsageError(f"STATE: run {run.run_id}, {words}")
+    return UsageError(
+        f"STATE: no run {str(state)!r} is paused in {PAUSED}; {elsewhere}. A state is removed once the run was "
+        "answered and has ended; `aros runs` lists all runs"
+    )
 
 
 def _reject_other_run(state: Path) -> None:

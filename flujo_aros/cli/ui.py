@@ -73,7 +73,8 @@ def serve(host: str, port: int | None, *, public: bool = False) -> Server:
             return Server(family, host, (str(address), each), public=public)
         except OSError as error:
             if port is not None or error.errno != errno.EADDRINUSE:
-                raise UsageError(f"{host}:{each} cannot be bound: {error.strerror or error}") from error
+                cure = "choose another --port, or omit it for a free one"
+                raise UsageError(f"{host}:{each} cannot be bound: {error.strerror or error}; {cure}") from error
     raise AssertionError("no free port was found")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flujo_aros.cli.commands import COMMANDS
+from flujo_aros.cli.commands import COMMANDS, OTHER_NAMES
 
 from .conftest import Aros
 
@@ -138,6 +138,9 @@ def test_a_command_begins_its_own_help_with_its_line_in_the_list(aros: Aros, com
     ("command", "words"),
     [
         (("plna", "x.yaml"), "unknown command 'plna'; did you mean 'plan'?\n"),
+        (("batch", "x.yaml"), "unknown command 'batch'; did you mean 'run --inputs'?\n"),
+        (("list",), "unknown command 'list'; did you mean 'runs'?\n"),
+        (("frobnicate",), "unknown command 'frobnicate'; `aros --help` lists the commands\n"),
         (("plan", "x.yaml", "--ouput", "y"), "No such option: --ouput\n"),
         (
             ("run", "x.yaml", "My invoice"),
@@ -150,3 +153,8 @@ def test_a_command_begins_its_own_help_with_its_line_in_the_list(aros: Aros, com
 def test_a_wrong_word_is_reported_with_the_nearest_one(aros: Aros, command: tuple[str, ...], words: str) -> None:
     ended = aros(*command)
     assert (ended.exit_code, words in ended.stderr) == (2, True), ended.stderr
+
+
+def test_the_words_that_people_try_lead_to_commands_and_are_none() -> None:
+    assert not OTHER_NAMES.keys() & COMMANDS
+    assert {name.split()[0] for name in OTHER_NAMES.values()} <= COMMANDS.keys()

@@ -154,7 +154,7 @@ def test_findings_are_on_stdout_and_their_number_is_not(aros: Aros, blueprint: P
     result = aros("lint", "b.yaml")
     assert result.exit_code == 1
     assert "b.yaml:9:11: info[V-A8] step 'first' has a schema (of its agent)" in result.stdout
-    assert "   |           ^^^^^^^^^^^^\n  = fix (--fix): Write `structured_output: openai_json`" in result.stdout
+    assert "   |           ^^^^^^^^^^^^\n  = fix (--fix): Write `structured_output: auto`" in result.stdout
     assert result.stderr.startswith("Found 1 warning, 1 info in 1 file. 1 can be fixed with --fix. 1 more with")
     assert blueprint.read_text(encoding="utf-8") == BLUEPRINT
 
@@ -172,11 +172,11 @@ def test_fix_writes_the_safe_fixes_only(aros: Aros, blueprint: Path) -> None:
     assert result.exit_code == 1
     assert "V-C1" in result.stdout
     assert "V-A8" not in result.stdout
-    written = "    uses: agents.typed\n    processing:\n      structured_output: openai_json\n"
+    written = "    uses: agents.typed\n    processing:\n      structured_output: auto\n"
     assert blueprint.read_text(encoding="utf-8") == BLUEPRINT.replace("    uses: agents.typed\n", written)
     assert result.stderr.startswith(
         "Fixed b.yaml (+2 -0 lines):\n"
-        "  line 9: V-A8 Write `structured_output: openai_json`\n"
+        "  line 9: V-A8 Write `structured_output: auto`\n"
         "1 fix made. Found 1 warning in 1 file."
     )
 
@@ -186,7 +186,7 @@ def test_a_dry_run_of_the_fixes_prints_them_and_writes_nothing(aros: Aros, bluep
     """The patch on stdout, what each fix is for on stderr."""
     result = aros("lint", "b.yaml", option)
     assert (result.exit_code, blueprint.read_text(encoding="utf-8")) == (1, BLUEPRINT)
-    assert "+      structured_output: openai_json\n" in result.stdout
+    assert "+      structured_output: auto\n" in result.stdout
     assert result.stderr.startswith("Would fix b.yaml (+2 -0 lines):\n  line 9: V-A8 Write")
 
 
@@ -229,7 +229,7 @@ def test_json_has_the_documented_shape(aros: Aros, blueprint: Path) -> None:
         11,
         23,
     )
-    assert first["fix"] == {"title": "Write `structured_output: openai_json`", "applicability": "safe"}
+    assert first["fix"] == {"title": "Write `structured_output: auto`", "applicability": "safe"}
     assert printed["summary"]["warnings"] == printed["summary"]["infos"] == printed["summary"]["fixable"] == 1
 
 

@@ -100,6 +100,23 @@ def test_answering_a_run_that_is_not_waiting_is_an_error(aros: Aros) -> None:
     )
 
 
+def test_answering_twice_reports_what_became_of_the_run(
+    aros: Aros, asking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its id and by its state file; a file that the journal does not know may have been removed."""
+    monkeypatch.setenv("AROS_JOURNAL", "runs.sqlite")
+    run = json.loads(aros("run", asking, "-i", "hello", "--json").stdout)["run_id"]
+    assert aros("resume", run, "--answer", "yes").exit_code == 0
+    for state in (run, f".aros/paused/{run}.json"):
+        ended = aros("resume", state, "--answer", "yes")
+        assert ended.exit_code == 2
+        assert f"run {run}, started 2" in ended.stderr
+        assert ended.stderr.endswith(f"is completed and not waiting for an answer; `aros show {run}` shows it\n")
+    unknown = aros("resume", "state.json", "--answer", "yes")
+    assert "no run 'state.json' is paused" in unknown.stderr
+    assert "A state is removed once the run was answered and has ended" in unknown.stderr
+
+
 def test_an_answer_that_does_not_fit_leaves_the_run_paused(aros: Aros, asking: str) -> None:
     aros("run", asking, "-i", "hello", "--state", "state.json")
     ended = aros("resume", "state.json", "--answer", "perhaps")

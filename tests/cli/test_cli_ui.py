@@ -174,6 +174,7 @@ def test_an_explicit_port_in_use_is_reported_and_the_default_port_is_replaced(ar
         ended = aros("ui", "--port", str(port))
     assert ended.exit_code == 2
     assert f"127.0.0.1:{port} cannot be bound" in ended.stderr
+    assert ended.stderr.endswith("; choose another --port, or omit it for a free one\n")
     first, second = serve("127.0.0.1", None), serve("127.0.0.1", None)
     assert first.server_port != second.server_port
     first.server_close()

@@ -51,14 +51,13 @@ class ImpliedStructuredOutput(Rule, code="V-A8", severity=Severity.INFO, fixable
       - name: classify
         uses: agents.classifier # which has an output_schema
         processing:
-          structured_output: openai_json
+          structured_output: auto
     ```
 
     ## Fix safety
 
-    Writing down the effective setting is safe; for a model that is not OpenAI's, the fix writes `auto`.
-    Turning the schema on again changes the behaviour of the step, so that fix is unsafe; so is one in a block that
-    several steps share through an anchor.
+    Writing down the effective setting is safe. Turning the schema on again changes the behaviour of the step, so that
+    fix is unsafe; so is one in a block that several steps share through an anchor.
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
@@ -78,20 +77,18 @@ class ImpliedStructuredOutput(Rule, code="V-A8", severity=Severity.INFO, fixable
                 yield self.finding(message, span, step=located.name, fix=fix, severity=Severity.WARNING)
             elif known.contract is not None and not _is_written(located, step):
                 message = f"{{step}} has a schema ({whose}), but does not set structured output"
-                fix = self._written_down(subject, located, known)
+                fix = self._written_down(subject, located)
                 yield self.finding(message, _span(located), step=located.name, fix=fix)
 
-    def _written_down(self, subject: Subject, located: Located, known: Facts) -> Fix | None:
-        mode = schema_mode(known.agent.model)
-        word = "openai_json" if mode is None or (mode.native and mode.provider == "openai") else "auto"
-        title = f"Write `structured_output: {word}`"
-        edit, shared = _added(subject, located, "structured_output", word)
-        fix = fix_of(title, [edit])
+    @staticmethod
+    def _written_down(subject: Subject, located: Located) -> Fix | None:
+        edit, shared = _added(subject, located, "structured_output", "auto")
+        fix = fix_of("Write `structured_output: auto`", [edit])
         return fix.as_unsafe() if fix and shared else fix
 
     @staticmethod
     def _switched_on(subject: Subject, located: Located, key: str) -> Fix | None:
-        word = "openai_json" if key == "structured_output" else "repair"
+        word = "auto" if key == "structured_output" else "repair"
         processing = located.node.members["processing"]
         edit = subject.editor.replace_scalar(processing, key, word)
         return fix_of(f"Write `{key}: {word}`", [edit], Applicability.UNSAFE)

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.dialect import META_KEYS, OTHER_KINDS, PRECHECK_KEYS, REFUSED
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
-from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member
+from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, not_a_step
 from flujo_aros.blueprint.references import (
     NO_AGENT,
     Making,
@@ -100,7 +100,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     name of its parent.
     """
     if not isinstance(node.value, dict):
-        loading.note(node.place, f"a step is a mapping with `name:` and what it does, not {node.plain()!r}")
+        loading.note(node.place, not_a_step(node.plain()))
         return None
     if len(loading.located) >= MAX_STEPS:
         loading.note(node.place, too_many_steps())

@@ -34,7 +34,7 @@ from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, is
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
 from flujo_aros.pipeline.step import REFERENCE
-from flujo_aros.spelling import clip, nearest, short
+from flujo_aros.spelling import brief, clip, nearest, short
 
 UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
 """An unknown key, of a model and of a dataclass."""
@@ -661,10 +661,17 @@ class Loading:
             self.note(node.key_at(path), unknown_key(kind, path), Code.INVALID)
         elif detail["type"] == "missing":
             self.note(node.at(path), f"{path[-1]!r} is missing")
+        elif detail["type"] == "dict_type" and path[-2:-1] == ("steps",):
+            self.note(node.at(path), not_a_step(detail["input"]))
         else:
             inside = getattr(detail.get("ctx", {}).get("error"), "key", None) or ""  # where our own error is
             inner = [int(part) if part.isdecimal() else part for part in inside.split(".")]
             self.note(node.at([*path, *inner]), sentence(detail))
+
+
+def not_a_step(given: object) -> str:
+    """Return the message for an element of `steps` that is no mapping."""
+    return f"a step is a mapping, such as `{{name: answer, uses: agents.writer}}`, not {brief(given)}"
 
 
 def problem(place: Place | None, what: str | UsageError, code: Code | None = None) -> Problem:

@@ -203,7 +203,7 @@ def test_an_alias_is_not_edited() -> None:
     shared = "  - name: a\n    uses: agents.typed\n    processing: &p {structured_output: 'off'}\n"
     text = HEAD + shared + "  - name: b\n    uses: agents.typed\n    processing: *p\n"
     linted = lint_text(text, options=Options(fix=Applicability.UNSAFE, select=("V-A8",)))
-    assert linted.text.count("openai_json") == 1
+    assert linted.text.count("auto") == 1
     assert linted.findings == ()
 
 
@@ -212,7 +212,7 @@ def test_merged_keys_are_distinguished_from_own_keys() -> None:
     text = HEAD.replace("steps:", "x: &d {uses: agents.typed}\nsteps:").replace("x: &d", "config: &d")
     text += "  - <<: *d\n    name: a\n"
     after = lint_text(text, options=Options(fix=Applicability.SAFE, select=("V-A8",))).text
-    assert after == text + "    processing:\n      structured_output: openai_json\n"
+    assert after == text + "    processing:\n      structured_output: auto\n"
 
 
 def test_an_error_in_an_agent_is_not_followed_by_others_about_its_steps() -> None:

@@ -19,7 +19,7 @@ steps:
 
 def test_a_fix_is_added_to_the_existing_block() -> None:
     fixed = lint_text(TEXT, options=Options(fix=Applicability.UNSAFE, select=("V-A8",)))
-    assert fixed.text == TEXT.replace("aop: minimal\n", "aop: minimal\n        structured_output: openai_json\n")
+    assert fixed.text == TEXT.replace("aop: minimal\n", "aop: minimal\n        structured_output: auto\n")
     before, after = parse_blueprint(TEXT).steps[0], parse_blueprint(fixed.text).steps[0]
     assert before.processing.aop == after.processing.aop == "minimal"  # type: ignore[attr-defined] # an agent step
     assert lint_text(fixed.text, options=Options(fix=Applicability.UNSAFE, select=("V-A8",))).text == fixed.text

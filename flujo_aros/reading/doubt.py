@@ -50,13 +50,13 @@ _WORDS: Final = {
         inexact* errad* errat* equivocad* sbagliat* onjuist fout verkeerd too_high too_low zu_hoch zu_niedrig
         trop_élevé demasiado_alt*""",
     "ASSUMED": """assum* placeholder* approximat* as_a_default reasonable_default sensible_default defaulted provisional
-        preliminary suppos* estimat* approximati* want_of ballpark presumabl* reconstruct* filler stand-in""",
+        preliminary suppos* estimat* approximati* want_of ballpark presumabl* reconstruct* filler stand-in*""",
     "GUESSED": """guess* invent* made_up make_up making_up fabricat* extrapolat* speculat* hypothes* improvis* fictional
         fictitious hallucinat* stab_in_the_dark shot_in_the_dark at_random from_memory finger_in_the_air
         nothing_to_go own_reading my_reading own_interpretation my_interpretation my_calculation
         own_calculation my_experience own_experience general_knowledge gut_feeling common_sense my_judgment
         my_judgement assumption* hunch presum* educated made_one_up made_it_up made_them_up made_that_up
-        made_this_up""",
+        made_this_up made_that_one_up hearsay""",
     "UNCLEAR": """unclear doubt* dubious questionable debatable tentative uncertain* unsure unconfirmed unverified
         unchecked ambiguous conflicting contradict* disputed garbled cut_off torn_between hard_to difficult_to
         impossible_to transposed incomplete missing discrepanc* unreliable ❌ ✗ ✘ ✖ 👎 cropped run_together
@@ -120,7 +120,7 @@ _WORDS: Final = {
         illisible* incertain* douteu* fictif* fictiv* provisoire* estimé* inventé* devin* hésite pourrait_être
         au_hasard au_pif hypothèse peu_lisible mal_lisible à_confirmer à_vérifier recontrôler faute_de_mieux
         il_est_possible_que n'ai_pas_pu ni_idea
-        ilegible ilegível illeggibile inciert* dudos* incert* duvidos* dubbi* ficticio fictíci* fittizi* suposici*
+        ilegible ilegível illeggibile inciert* dudos* incert* duvidos* dubbi* fictici* fictíci* fittizi* suposici*
         supuse suposição presumid* ipotizzat* provvisori* provisóri* estimación estimativa stima stimat* inventad*
         inventat* adivin* palpite indovin* supposizione if_i_had_to dudo dubito potrebbe_essere podría_ser
         poderia_ser puede_que es_posible_que é_possível_que è_possibile_che al_azar a_caso ao_acaso ipotesi
@@ -128,7 +128,7 @@ _WORDS: Final = {
         por_verificar da_controllare da_verificare da_confermare a_confirmar a_verificar ricontrollare immagina*
         dedott* no_consta creo_que me_queda_claro pode_não orientativ* approssimativ* non_sono_riuscit* no_pude
         não_consegui comprobar revisar revisarla verificarlo riverificare
-        我假设 假定 推测 推定 估计 猜 不清楚 不确定 看不清 存疑 仅供参考 読み取れ はっきりしな
+        我假设 假定 推测 推測です 推定 估计 猜 不清楚 不确定 看不清 存疑 仅供参考 読み取れ はっきりしな
         確信が 自信がありま 仅为示例 只是示例 仅是示例 仅为例子 虚构 占位 例です 架空 ダミー
         サンプルです 仮の""",
     "CHOSE": """went_with go_with picked pick chose choose used use kept put filled took set settled reconstructed

@@ -526,7 +526,7 @@ ELIDES: Final = Phrases(
     r"\b(?:list|array|record|data|output|answer|result|response|json|they|it|\w+s) (?:may|might|could|is|are) (?:be )?"
     r"(?:incomplete|not exhaustive|non-exhaustive|not complete)\b",
     r"\b(?:j['’]ai omis|se han? omitido|he omitido|ho omesso|sono stat[ie] omess[ie]|foram omitid[oa]s"
-    r"|ich habe [^.!?\n]{1,40} (?:aus|weg)gelassen|ik heb [^.!?\n]{1,40} weggelaten)\b",
+    r"|ich habe (?!nichts\b|keine)[^.!?\n]{1,40} (?:aus|weg)gelassen|ik heb [^.!?\n]{1,40} weggelaten)\b",
     r"^[ \t#/*(\[-]*(?:only )?(?:the )?(?:first |top |last )?\d+ (?:out )?of \d+(?: \w+)?[\s)\].]*$",
     r"\b(?:only|first|last|some|few|fewer|more|others?|rest|items?|entries|rows|list|kept|left|removed|skipped)\b"
     r"[^.!?\n]{0,60}\b(?:for (?:the sake of )?(?:brevity|space|length)|to save (?:space|tokens|room))\b",

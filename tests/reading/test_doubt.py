@@ -31,6 +31,11 @@ ANSWER = (
     "doubt",
     [
         "I would not bet on the cabin.",
+        "The passenger is not named, so I made that one up.",
+        "The fare is hearsay.",
+        "These values are stand-ins.",
+        "Estos datos son ficticios.",
+        "運賃は推測です。",
         "Take the fare with a pinch of salt.",
         "Not 100% on the bags.",
         "My confidence in the flight number is rather low.",
@@ -78,6 +83,7 @@ def test_a_doubt_behind_the_answer_rejects_the_reply(reply: str, doubt: str) -> 
     "harmless",
     [
         "The cabin is economy, as printed in the header.",
+        "Ich habe nichts weggelassen.",
         "Both bags are listed on the second page.",
         "The booking lists two checked bags of 23 kg each.",
         "No seat was given.",

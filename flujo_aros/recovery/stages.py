@@ -561,10 +561,6 @@ def _judged(outcome: Outcome[T], failing: Rejected, source: Rejected, task: Task
     return grounded(keeping(outcome, failing, task.contract), source.text, task.contract, draft=source.draft)
 
 
-_WHOLE = frozenset({"required"})
-"""Issues that name the object; the missing key has its own issue."""
-
-
 class Patch(Rung):
     """Ask for the failing fields of a readable answer and insert the replies; everything else stays unchanged.
 
@@ -654,8 +650,6 @@ def _wrong(failing: Rejected, draft: Draft, schema: dict[str, Any]) -> dict[str,
     found: dict[str, Place] = {}
     for issue in failing.issues:
         place = place_of(issue.path)
-        if issue.code in _WHOLE and place is not None and _has_own(failing, place):
-            continue
         if not place or not can_hold(draft.value, place) or schema_at(schema, place) is None:
             return {}
         found[issue.path] = place
@@ -664,12 +658,6 @@ def _wrong(failing: Rejected, draft: Draft, schema: dict[str, Any]) -> dict[str,
         for path, place in found.items()
         if not any(other != place and place[: len(other)] == other for other in found.values())
     }
-
-
-def _has_own(failing: Rejected, place: Place) -> bool:
-    """Return whether another issue names the missing key of the object at this place."""
-    inside = (place_of(issue.path) for issue in failing.issues if issue.code == "missing")
-    return any(found is not None and found[:-1] == place for found in inside)
 
 
 def _form_of(places: dict[str, Place], schema: dict[str, Any]) -> Contract[Any] | None:

@@ -432,7 +432,7 @@ class Lsp(Command, module="lint"):
 class Runs(Command, module="runs"):
     """List the runs in the journal, newest first.
 
-    A run that is `lost` was still running when its process ended.
+    A run that is `lost` was still running when its process ended. `aros status` lists durable runs, also queued ones.
 
     Example: aros runs --since 24h --status failed
     """
@@ -620,7 +620,7 @@ class Status(Command, module="durable"):
     A run is queued, running, paused or parked, or it has ended. A parked run needs a version of its blueprint that no
     worker has; an interrupted one has lost its process. For both, a note says what to do. If a run is damaged and
     cannot be read, the others are still listed, and the exit code is 1. With --json and a RUN, prints the document of
-    `aros run --json`.
+    `aros run --json`. Runs without --durable are in the list of `aros runs`.
 
     Example: aros status 3f2a --follow
     """

@@ -245,7 +245,7 @@ class Store:
 
     def __init__(self, url: str, *, create: bool = True) -> None:
         self.url = url
-        missing = None if create else "`aros run --durable` and `aros submit` create one; or is this the wrong URL?"
+        missing = None if create else "`aros run --durable` and `aros submit` create one; `aros runs` lists other runs"
         self.engine = open_engine(url, "durable database", partial(self._make_tables, create=create), missing=missing)
         schema = None if self.is_sqlite else "dbos"
         self._workflows = sa.table("workflow_status", *map(sa.column, _WORKFLOW), schema=schema)

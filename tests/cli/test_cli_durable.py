@@ -287,7 +287,7 @@ def test_cancel_ends_a_run_that_waits(shop: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (("status", "nosuch", "--db", "sqlite:///none.sqlite"), "there is no durable database at none.sqlite"),
+        (("status", "nosuch", "--db", "sqlite:///none.sqlite"), "create one; `aros runs` lists other runs"),
         (("status", "--db", "nonsense"), "there is no durable database at nonsense"),
         (("worker", "--db", "postgresql://x@127.0.0.1:1/none"), "cannot be reached"),
         (("submit", "shop.yaml"), "use either --input or --inputs"),

@@ -432,3 +432,9 @@ def test_a_stream_with_nothing_to_show_yet_shows_nothing() -> None:
     reader = StreamReader({"type": "object", "properties": {"title": {"type": "string"}}})
     shown = [partial.value for char in '[] {"title": 1' if (partial := reader.feed(char)) is not None]
     assert shown == [{}]
+
+
+def test_a_superfluous_comma_holds_back_no_member_after_it() -> None:
+    partial = StreamReader(dict[str, Any]).feed("{'n': 3,, 'tags': ['a', 'b'], 'no")
+    assert partial is not None
+    assert partial.value == {"n": 3, "tags": ["a", "b"]}

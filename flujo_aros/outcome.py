@@ -367,7 +367,8 @@ class Rejected:
         """
         lines = [f"Your answer could not be used: {_REASON_WORDS[self.reason]}."]
         lines += [f"- {_issue_line(issue)}" for issue in self.issues[:20]]
-        lines += [_WHAT_TO_DO.get(self.reason, _CORRECT_IT)] if advice else []
+        said_more = any(issue.code == "leftover" for issue in self.issues)
+        lines += [_ANSWER_ALONE if said_more else _WHAT_TO_DO.get(self.reason, _CORRECT_IT)] if advice else []
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -447,6 +448,10 @@ _REASON_WORDS = {
 
 
 _CORRECT_IT = "Answer again with the corrected output only, without comments or prose around it."
+_ANSWER_ALONE = (
+    "Give only your final answer, with your corrections in it. Where the input gives no value, do not guess: write null"
+    " if that is allowed."
+)
 _WHAT_TO_DO = {
     Reason.NO_JSON: "Answer with the output that was asked for, without comments or prose around it.",
     Reason.MALFORMED: f'{_CORRECT_IT} Write valid JSON: quotes inside a string as \\", nothing left out.',

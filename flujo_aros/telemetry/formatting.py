@@ -31,6 +31,7 @@ NEXT: Final = {
 
 _NEXT_OF: Final = {
     "risk": "If such repairs are fine, allow them: `--risk inferred` (or lossy), `risk=` in Python or a blueprint.",
+    "leftover": "Read what the model wrote next to the value. Let it write null for what the input does not give.",
     "json": "Tell the model in the prompt to write only valid JSON between the tags, or set max_retries.",
     "missing_tag": "Say in the prompt which tags are expected and what belongs between them, or set max_retries.",
     "empty_payload": "Say in the prompt what belongs between the tags, or set max_retries.",

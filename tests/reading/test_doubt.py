@@ -168,3 +168,9 @@ def test_a_single_letter_names_no_value() -> None:
         hall: str
 
     assert isinstance(read('{"hall": "A"}\nThe sky had a tentative blue.', Gate), Accepted)
+
+
+def test_the_model_is_asked_not_to_guess_again() -> None:
+    rejected = read(f"{ANSWER}\nNo fare is given, so I assumed 310.5.", Booking)
+    assert isinstance(rejected, Rejected)
+    assert "Where the input gives no value, do not guess: write null if that is allowed." in rejected.feedback()

@@ -85,6 +85,12 @@ def test_a_reply_is_shown_as_it_arrives_and_its_value_at_the_end(mode):
     assert result.outcome.value == PEN
 
 
+def test_the_value_of_an_agent_without_a_contract_is_shown_while_it_arrives():
+    script = Script(call(GOOD))
+    pieces, _ = watched(script, None, None, agent=Agent(script.model, output_type=Item))
+    assert {"name": "pen"} in [piece.value for piece in pieces if isinstance(piece, PartialValue)]
+
+
 def test_a_reply_that_is_repaired_later_is_replaced_openly():
     pieces, result = watched(Script(BAD, GOOD))
     assert [piece.text for piece in pieces if isinstance(piece, TextReplaced)] == [GOOD]
@@ -120,6 +126,7 @@ def test_words_before_a_tool_call_are_not_an_answer():
     agent.tool_plain(lambda: "found", name="look")
     pieces, result = watched(script, None, None, agent=agent)
     assert TextReplaced(text="") in pieces
+    assert "{}" not in [piece.text for piece in pieces if isinstance(piece, TextDelta)], "nor is the call"
     assert seen(pieces) == result.outcome.value == "The answer."
 
 

@@ -737,15 +737,11 @@ OTHER_NAMES: Final = {
     word: command
     for command, words in {
         "run --inputs": "batch map",
-        "run --dry-run": "dry-run",
         "resume": "answer approve continue",
         "eval": "evaluate score test",
-        "eval --against": "compare",
         "init": "create new",
-        "lint": "validate",
-        "lint --fix": "fix",
+        "lint": "fix validate",
         "runs": "history list log logs ls",
-        "show": "inspect trace",
         "ui": "dashboard serve web",
         "read": "extract parse repair",
     }.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -208,14 +209,11 @@ def _not_paused(state: Path) -> UsageError:
     elsewhere = "pass its state file, or --db for a database"
     if str(state) == "last":
         return UsageError(f"STATE: no run is paused in {PAUSED}; {elsewhere}")
-    try:
+    with suppress(UsageError):  # it has another name, or nothing is recorded
         run = args.recorded(state.stem).run
-    except UsageError:  # it has another name, or nothing is recorded
-        run = None
-    if run is not None and run.status != RunStatus.PAUSED:
-        since = f"{run.started_at.astimezone():%Y-%m-%d %H:%M}"
-        words = f"started {since}, is {run.status} and not waiting for an answer; `aros show {run.run_id}` shows it"
-        return UsageError(f"STATE: run {run.run_id}, {words}")
+        if run.status != RunStatus.PAUSED:
+            ended = f"is {run.status} and not waiting for an answer; `aros show {run.run_id}` shows it"
+            return UsageError(f"STATE: run {run.run_id}, started {run.started_at.astimezone():%Y-%m-%d %H:%M}, {ended}")
     return UsageError(
         f"STATE: no run {str(state)!r} is paused in {PAUSED}; {elsewhere}. A state is removed once the run was "
         "answered and has ended; `aros runs` lists all runs"

@@ -96,6 +96,7 @@ def test_a_doubt_behind_the_answer_rejects_the_reply(reply: str, doubt: str) -> 
         "Let me know if the cabin should be checked.",
         "Would you like a summary for the passenger?",
         "I did not guess anything.",
+        "None of this was made up.",
         "There is no doubt about the flight number.",
         "The passenger is not sure when she will fly back.",
         "Alle Angaben stehen im Text.",

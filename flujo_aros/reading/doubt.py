@@ -288,7 +288,7 @@ _END: Final = r"\b"
 _SUSPECT: Final = """NOT MIGHT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW MAY PERHAPS OTHERWISE WRONG ANOTHER
     EXAMPLE HAD_TO WOULD SEVERAL LOW ONLY OR WILL SEND TODO"""
 """Each rule has one of these classes, or a sign."""
-_MAY_DOUBT: Final = Phrases(
+MAY_DOUBT: Final = Phrases(
     *(
         rf"\b{word.rstrip('*').replace('_', ' ')}{'' if word.endswith('*') else _END}"
         for name in _SUSPECT.split()
@@ -297,6 +297,7 @@ _MAY_DOUBT: Final = Phrases(
     ),
     r"n['’]t\b|['’]d\b|[?❌✗✘✖👎]",
 )
+"""Whether a text may have a doubt. Most have none, which one pass shows."""
 _CLASS_OF: Final = {word: name for name, words in _WORDS.items() for word in words.split()}
 _STEMS: Final = {word[:-1]: name for word, name in _CLASS_OF.items() if word[-1] == "*"}
 _STEM_LENGTHS: Final = sorted(set(map(len, _STEMS)), reverse=True)
@@ -377,10 +378,10 @@ def doubt_in(text: str, topic: Callable[[], Topic], *, named: bool = False, thin
     >>> doubt_in("The customer is not named. The hours are from the second line.", lambda: topic) is None
     True
     """
-    if not _MAY_DOUBT.may_match(text):
+    if not MAY_DOUBT.may_match(text):
         return None
     about = topic()
-    for sentence in filter(_MAY_DOUBT.may_match, SENTENCE.split(text)):
+    for sentence in filter(MAY_DOUBT.may_match, SENTENCE.split(text)):
         marked = about.marked(sentence)
         if (not named or _MARK in marked) and _doubts(_coded(marked), [_STATES] if thinks else [_STATES, _CONSIDERS]):
             return sentence

@@ -24,7 +24,7 @@ from flujo_aros.contract import TIMES, Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
-from flujo_aros.reading.doubt import Topic, class_of, doubt_in
+from flujo_aros.reading.doubt import MAY_DOUBT, Topic, class_of, doubt_in
 from flujo_aros.reading.grammar import SENTENCE, SHORT_COMMENT, expression
 from flujo_aros.reading.scalars import MONTHS, WORD, in_other_unit, name_words, other_unit, read_time, without_units
 from flujo_aros.reading.scanner import CODE_FENCES
@@ -259,11 +259,8 @@ def _rest_before(
 ) -> str | None:
     floor = max((other.end for other in others if other.end <= chosen.start), default=0) if others else 0
     label = label_before(text, chosen.start, floor)
-    thoughts = mask_reasoning(text[: chosen.start], unopened=True)[-_SOME_TEXT:]
-    if not floor and (doubted := doubted_in(thoughts, shape, value, thinks=True)) is not None:
+    if (doubted := _doubted_before(text, chosen.start, floor, shape, value)) is not None:
         return f"the words before it say that it is not to be trusted: {_excerpt(doubted, 0)!r}"
-    if not (floor and _looks_back(label)) and doubted_in(label, shape, value) is not None:
-        return f"the words before it say that it is not to be trusted: {label[-60:]!r}"
     last = phrases.TURN.exact.split(label)[-1]
     if not (phrases.DISCREDITS.may_match(label) or (last != label and phrases.DISCREDITS.may_match(last))):
         return None
@@ -279,11 +276,22 @@ def _rest_before(
     if not others and is_compared(text, chosen.start, 0):
         return f"{denied}: {label[-60:]!r}"
     if phrases.SAMPLE.search(label) and not (others and phrases.CORRECTS.search(label)):
-        around = thoughts + "\n" + behind[:_SOME_TEXT]
+        around = mask_reasoning(text[: chosen.start], unopened=True)[-_SOME_TEXT:] + "\n" + behind[:_SOME_TEXT]
         said = [sentence for sentence in SENTENCE.split(around) if not phrases.BEYOND.search(sentence)]
         if any(phrases.DECLINES.search(sentence) or phrases.ASKS.search(sentence) for sentence in said):
             return "it is an example in a reply that gives no answer"
     return None
+
+
+def _doubted_before(text: str, start: int, floor: int, shape: Shape, value: Callable[[], Any]) -> str | None:
+    """Return the sentence before a value that doubts it: the words that introduce it, or a doubt stated earlier."""
+    before = text[max(0, start - _SOME_TEXT) : start]
+    if not MAY_DOUBT.may_match(before):
+        return None
+    label = label_before(text, start, floor)
+    if not (floor and _looks_back(label)) and (doubted := doubted_in(label, shape, value)) is not None:
+        return doubted
+    return None if floor else doubted_in(mask_reasoning(before, unopened=True), shape, value, thinks=True)
 
 
 def _denied_before(before: str, shape: Shape, value: Callable[[], Any]) -> str | None:

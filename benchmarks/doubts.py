@@ -1,4 +1,4 @@
-"""Counts the sentences behind an answer that are recognized as a doubt of it, and the harmless ones that are not.
+"""Counts the sentences after an answer that are recognized as a doubt of it, and the harmless ones that are not.
 
     python -m benchmarks.doubts [--before]
 

@@ -89,6 +89,7 @@ from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Re
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import Evidence, Ladder
+from flujo_aros.redaction import Vault
 from flujo_aros.usage import Allowance, Usage
 
 T = TypeVar("T")
@@ -386,11 +387,10 @@ def _name_server(_: object, error: BaseException | None, trace: TracebackType | 
     if not isinstance(error, Exception) or isinstance(error, UserError):
         return
     for frame, _line in walk_tb(trace):
-        tools = frame.f_locals.get("self")
-        if frame.f_code.co_name == "__aenter__" and type(tools).__module__ == "pydantic_ai.mcp":
-            server = cast("Any", tools).client.transport
+        if frame.f_code.co_name == "__aenter__" and frame.f_globals["__name__"] == "pydantic_ai.mcp":
+            server = frame.f_locals["self"].client.transport
             url, command = getattr(server, "url", None), getattr(server, "command", None)
-            name, todo = str(server), "check that it runs"
+            name, todo = type(server).__name__, "check that it runs"
             if url is not None:  # without what may be a secret: the user, the password and the query
                 parts = urlsplit(str(url))
                 name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
@@ -398,6 +398,7 @@ def _name_server(_: object, error: BaseException | None, trace: TracebackType | 
             elif command is not None:
                 name, todo = join([command, *server.args]), "check that this command runs in a terminal"
             reason = sentence(error).removeprefix("Client failed to connect: ")
+            name = Vault(name).hide(name)
             raise ConnectionError(f"no connection to the MCP server {name}: {reason}; {todo}") from error
 
 

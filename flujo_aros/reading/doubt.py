@@ -24,7 +24,7 @@ from flujo_aros.reading.phrases import Phrases
 _WORDS: Final = {
     "ANSWER": """value* answer* json output result* record records response object data detail* figure figures number
         numbers field fields above wert werte antwort ergebnis angabe* daten valeur* réponse résultat* données
-        valor* respuesta resultado* datos resposta dados risposta dati waarde* antwoord gegevens""",
+        valor* respuesta datos resposta dados risposta dati waarde* antwoord gegevens""",
     "THIS": """this that it these those they them es das dies* ce ceci cela c'est eso esto isso isto questo dit deze""",
     "I": """i we my our ich wir bin je j' mon suis yo estoy eu estou tenho io sono ik mijn ben meinerseits""",
     "THE": """der die den dem le la les l' el las il lo gli het""",
@@ -50,7 +50,7 @@ _WORDS: Final = {
         inexact* errad* errat* equivocad* sbagliat* onjuist fout verkeerd too_high too_low zu_hoch zu_niedrig
         trop_élevé demasiado_alt*""",
     "ASSUMED": """assum* placeholder* approximat* as_a_default reasonable_default sensible_default defaulted provisional
-        preliminary suppos* estimat* approximati* want_of ballpark presumabl* reconstruct* filler stand-in*""",
+        preliminary suppos* estimat* want_of ballpark presumabl* reconstruct* filler stand-in*""",
     "GUESSED": """guess* invent* made_up make_up making_up fabricat* extrapolat* speculat* hypothes* improvis* fictional
         fictitious hallucinat* stab_in_the_dark shot_in_the_dark at_random from_memory finger_in_the_air
         nothing_to_go own_reading my_reading own_interpretation my_interpretation my_calculation
@@ -70,8 +70,8 @@ _WORDS: Final = {
         dokument* rechnung* texte facture texto factura testo tekst handwriting signature listing* ticket* note
         notes letter* form forms report* record*""",
     "STATED": """giv* gave state* specif* provid* mention* said say says found find locate angegeben genannt erwähnt
-        gefunden indiqué* mentionn* précisé* trouvé* mencionad* especificad* encontrad* informad* menzionat*
-        specificat* trovat* vermeld genoemd gevonden explicit* names naming shown named printed labelled
+        gefunden indiqué* précisé* trouvé* mencionad* especificad* encontrad* informad* menzionat*
+        trovat* vermeld genoemd gevonden explicit* names naming shown named printed labelled
         labeled contain* indic*""",
     "READ": """open access load view read see seeing reading make_out decipher lesen""",
     "WHAT": """how what which who when where whether""",
@@ -117,7 +117,7 @@ _WORDS: Final = {
         nachprüfen abgleichen
         onleesbaar onzeker* onduidelijk aanname voorlopig* schatting geschat fictief* gegokt gok raden geraden
         verzonnen twijfel kan_ook op_goed_geluk slecht_leesbaar te_controleren te_bevestigen net_zo_goed kon_niet
-        illisible* incertain* douteu* fictif* fictiv* provisoire* estimé* inventé* devin* hésite pourrait_être
+        illisible* douteu* fictif* fictiv* provisoire* estimé* inventé* devin* hésite pourrait_être
         au_hasard au_pif hypothèse peu_lisible mal_lisible à_confirmer à_vérifier recontrôler faute_de_mieux
         il_est_possible_que n'ai_pas_pu ni_idea
         ilegible ilegível illeggibile inciert* dudos* incert* duvidos* dubbi* fictici* fictíci* fittizi* suposici*
@@ -246,8 +246,12 @@ _CONSIDERED_ACROSS: Final = (
     "^ ~2 FIELD BUT? QUESTION $",
     "^ FROM EXAMPLE BUT? $",
 )
-_EXEMPT: Final = ("^ # EMPTY # $", "NOT ~9 BUT ~6 ALL", "NOT ~2 EMPTY_FIELD", "^ ~1 IF/WOULD YOU", "^ ~1 SOMEBODY @ $")
-"""Sentences that doubt nothing: `so it is null`, `if you need more`, and what the customer is not sure of."""
+_EXEMPT: Final = ("^ % EMPTY # $", "NOT ~9 BUT ~6 ALL", "NOT ~2 EMPTY_FIELD", "^ ~1 IF/WOULD YOU", "^ ~1 SOMEBODY @ $")
+"""Sentences that doubt nothing: `so it is null`, `if you need more`, and what the customer is not sure of.
+
+`#` stands for any number of words that are no guess, `%` for the same before the first `EMPTY`, `@` for words that are
+neither the writer nor in the answer.
+"""
 _FUNCTION_WORDS: Final = frozenset(["NOT", "I", "THIS", "FROM", "IS", "IF", "YOU", "BUT", "ONLY", "WHAT", "WOULD"])
 """Classes of words that never count as the name of a field or as a value."""
 
@@ -279,6 +283,7 @@ _SPANS: Final = {
     "*": f"[^{_LETTERS['EMPTY_FIELD']}]*",
     "+": f"[^{_LETTERS['NOT']}{_LETTERS['EMPTY_FIELD']}]*",
     "#": f"[^{_LETTERS['GUESSED']}]*",
+    "%": f"[^{_LETTERS['GUESSED']}{_LETTERS['EMPTY']}]*",
     "@": f"[^{''.join(_LETTERS[name] for name in ('I', 'FIELD', 'VALUE', 'NUMBER'))}]*",
 }
 _STATES: Final = expression("|".join(map(_rule, _STATED))), expression("|".join(map(_rule, _STATED_ACROSS)))
@@ -286,8 +291,8 @@ _CONSIDERS: Final = expression("|".join(map(_rule, _CONSIDERED))), expression("|
 _IS_EXEMPT: Final = expression("|".join(map(_rule, _EXEMPT)))
 _END: Final = r"\b"
 _SUSPECT: Final = """NOT MIGHT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW MAY PERHAPS OTHERWISE WRONG ANOTHER
-    EXAMPLE HAD_TO WOULD SEVERAL LOW ONLY OR WILL SEND TODO"""
-"""Each rule has one of these classes, or a sign."""
+    EXAMPLE HAD_TO WOULD SEVERAL LOW ONLY OR WILL SHOULD TODO"""
+"""Every rule requires a word of one of these classes, or a question mark."""
 MAY_DOUBT: Final = Phrases(
     *(
         rf"\b{word.rstrip('*').replace('_', ' ')}{'' if word.endswith('*') else _END}"
@@ -295,16 +300,16 @@ MAY_DOUBT: Final = Phrases(
         for word in _WORDS[name].split()
         if word[0].isalpha()
     ),
-    r"n['’]t\b|['’]d\b|[?❌✗✘✖👎]",
+    r"n['’]t\b|['’](?:d|ll)\b|[?❌✗✘✖👎]",
 )
-"""Whether a text may have a doubt. Most have none, which one pass shows."""
+"""Finds texts that may contain a doubt. Most contain none, which one pass shows."""
 _CLASS_OF: Final = {word: name for name, words in _WORDS.items() for word in words.split()}
 _STEMS: Final = {word[:-1]: name for word, name in _CLASS_OF.items() if word[-1] == "*"}
 _STEM_LENGTHS: Final = sorted(set(map(len, _STEMS)), reverse=True)
 _IN_GROUPS: Final = (word.replace("_", " ") for word in sorted(_CLASS_OF, key=len, reverse=True) if "_" in word)
 _GROUP: Final = expression(rf"\b(?:{'|'.join(_IN_GROUPS)})\b")
 _UNSPACED: Final = expression("|".join(word for word in _CLASS_OF if word[0] > "\u3000" and word[0].isalpha()))
-"""Words of Chinese and Japanese, which have no blanks around them."""
+"""Words of Chinese and Japanese, which have no spaces around them."""
 _WORD: Final = expression(
     r"n['’]t\b|[^\W\d_]+?(?=n['’]t\b)|[^\W_]+(?:[-_][^\W_]+)*(?:['’](?=[^\W\d_]{2}(?<!re|ve|ll)))?|['’](?:s|re|d|m|ll)\b"
     r"|\x00\w|[;,:()—–…?❌✗✘✖👎]"

@@ -233,7 +233,7 @@ CORRECTS: Final = Phrases(
     _START + r"(?:anzi|correzione|scusa(?:te)?(?=[,.!: ])|mi correggo|(?:mi )?(?:sono|ero) sbagliat[oa]"
     r"|ho sbagliato|in realtà"
     r"|na verdade|correção|desculpe?(?=[,.!: ])|me enganei|errei|aliás|eigenlijk|correctie|foutje|ik bedoel(?:de)?"
-    r"|perdão|na verdade|errata|rettifica|przepraszam|pomył\w+|pomyli\w+|w rzeczywistości"
+    r"|perdão|errata|rettifica|przepraszam|pomył\w+|pomyli\w+|w rzeczywistości"
     r"|на самом деле|исправл\w+|извини\w*|прости\w*|ошиб\w+|поправка|poprawka|korekta|sprostowanie"
     r"|düzeltme|rättelse|rettelse|oprava|korjaus|koreksi|helyesbítés|corectare"
     r"|виправлення|διόρθωση|תיקון|تصحيح|सुधार|정정|사실은|사실|죄송\w*|실수\w*|아니요?(?=,))\b",
@@ -277,7 +277,7 @@ DECLINES: Final = Phrases(
     r"|include|provide|mention|get|receive)|do(?:es)?(?:n't|n’t| not) (?:find|see|contain|have|include|provide"
     r"|mention)|there (?:is|was|are|were) no\b|no \w+ (?:was|were|is|are|could be) (?:found|given|provided|present"
     r"|attached|mentioned)|(?:is|was|are|seems|appears|looks) (?:empty|blank|missing)|not (?:enough|sufficient)"
-    r"|insufficient|(?:is|are|was|were)(?:n't|n’t| not) (?:any|enough|sufficient|given|provided|there)|cannot|lacks?"
+    r"|insufficient|(?:is|are|was|were)(?:n't|n’t| not) (?:any|enough|sufficient|given|provided|there)|lacks?"
     r"|nothing (?:to|was)|no (?:text|document|input|data|information|attachment)\b|missing (?:text|document|input)"
     r"|i(?:'m| am) (?:sorry|afraid)|sorry|apologi[sz]e|refuse|impossible|without (?:the|more|any|a) )",
     r"\b(?:kann|konnte|könnte|kein|keine|keinen|leider|unmöglich|nicht (?:gefunden|möglich|enthalten"

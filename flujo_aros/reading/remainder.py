@@ -522,13 +522,11 @@ def _contradiction(prose: str, shape: Shape, value: Callable[[], Any]) -> str | 
     if not asserts and any_name.search(prose) is None and prose.isascii():
         return None
 
-    @cache
-    def leaves() -> dict[str, list[Any]]:
-        return _leaves(value(), shape)
-
+    leaves = cache(lambda: _leaves(value(), shape))
+    held = cache(lambda: _held(leaves()))
     for sentence in SENTENCE.split(prose):
         if len(sentence) <= _LONGEST_ASSERTION:
-            if asserts and phrases.ARGUES.search(sentence) and _asserts_another(sentence, leaves(), names):
+            if asserts and phrases.ARGUES.search(sentence) and _asserts_another(sentence, held(), names):
                 return f"the text after it contradicts it: {_excerpt(sentence, 0)!r}"
             if not sentence.isascii() and _names_another_choice(sentence, leaves, names):
                 return f"the text after it names another choice: {_excerpt(sentence, 0)!r}"
@@ -551,10 +549,11 @@ def _contradiction(prose: str, shape: Shape, value: Callable[[], Any]) -> str | 
 def _own_keys(value: object, shape: Shape) -> dict[str, Shape]:
     """Return the keys of an object whose contract declares none, with what each may hold."""
     keys = islice(value, _MOST_KEYS) if is_dict(value) else ()
-    return {key: shape.member(key) for key in keys if len(key) > 1}
+    return {key: shape.member(key) for key in keys if 1 < len(key) <= _LONGEST_KEY}
 
 
 _MOST_KEYS: Final = 200
+_LONGEST_KEY: Final = 100
 
 
 def _is_part_of_another(before: str, key: str, names: Iterable[str]) -> bool:
@@ -649,11 +648,14 @@ _NEAR_SENTENCE: Final = 500
 _REPLACES: Final = expression(r"\bs/([^/\n]{1,60})/([^/\n]{0,60})/")
 
 
-def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapping[str, Shape]) -> bool:
-    """Return whether a short sentence denies a value of the answer, replaces one, or says that it was assumed."""
-    held = {
-        _said(part) for parts in leaves.values() for part in parts if part is not None and not isinstance(part, bool)
-    }
+def _held(leaves: Mapping[str, list[Any]]) -> set[str]:
+    """Return the scalars of an answer as written in a sentence."""
+    scalars = (part for parts in leaves.values() for part in parts)
+    return {_said(part) for part in scalars if part is not None and not isinstance(part, bool)}
+
+
+def _asserts_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:
+    """Return whether a short sentence denies a value of the answer or replaces one."""
     if _prefers_another(sentence, held, names) or _takes_away(sentence, held):
         return True
     if phrases.CONDITION.search(sentence) or phrases.NEGATES.search(sentence):
@@ -767,8 +769,9 @@ def _is_held(token: str, held: set[str]) -> bool:
     if not any(map(str.isdigit, token)):
         return False
     whole = re.compile(rf"(?<!\d)0*{re.escape(token.rstrip('.,'))}(?!\d)")
-    days = {_iso_day(token), *(_iso_day(f"{token} {part[:4]}") for part in held)}
-    return any(whole.search(part) or part[:10] in days for part in held)
+    years = {part[:4] for part in held if part[4:5] == "-"}
+    days = {_iso_day(token), *(_iso_day(f"{token} {year}") for year in years)}
+    return whole.search("\n".join(held)) is not None or any(part[:10] in days for part in held)
 
 
 def _iso_day(written: str) -> str | None:

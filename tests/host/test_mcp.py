@@ -85,6 +85,16 @@ def test_a_command_that_starts_no_server_is_named() -> None:
     assert message.endswith("; check that this command runs in a terminal")
 
 
+def test_a_secret_in_the_command_of_a_server_is_left_out_of_the_error() -> None:
+    class Orders(MCPToolset):
+        """A toolset of the user's own."""
+
+    key = "ghp_" + "aB3" * 12
+    message = failure(Step("ask", Agent(ScriptedModel(), toolsets=[Orders(StdioTransport("no-such", ["--key", key]))])))
+    assert message.startswith("ConnectionError: no connection to the MCP server no-such --key ")
+    assert key not in message
+
+
 def failure(pipeline: Pipeline | Step) -> str:
     result = Runner(pipeline, models=ScriptedModel(then="Hello.")).run_sync("What did A-7 cost?")
     assert result.status is RunStatus.FAILED and result.error is not None

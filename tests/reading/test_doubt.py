@@ -61,6 +61,8 @@ ANSWER = (
         "All of this is made up because the page was empty.",
         "I can't say whether the cabin is economy or premium.",
         "Please send me the ticket's text so that I can fill in the real fare.",
+        "Please provide the original ticket.",
+        "I’ll put in the real fare tomorrow.",
         "TODO: add the second bag.",
         "cabin: not stated",
         "Bei cabin bin ich mir nicht sicher.",

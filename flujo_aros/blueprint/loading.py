@@ -670,7 +670,7 @@ class Loading:
 
 
 def not_a_step(given: object) -> str:
-    """Return the message for an element of `steps` that is no mapping."""
+    """Return the message for an element of `steps` that is not a mapping."""
     return f"a step is a mapping, such as `{{name: answer, uses: agents.writer}}`, not {brief(given)}"
 
 

@@ -432,7 +432,8 @@ class Lsp(Command, module="lint"):
 class Runs(Command, module="runs"):
     """List the runs in the journal, newest first.
 
-    A run that is `lost` was still running when its process ended. `aros status` lists durable runs, also queued ones.
+    A run that is `lost` was still running when its process ended. `aros status` lists durable runs, including queued
+    ones.
 
     Example: aros runs --since 24h --status failed
     """
@@ -620,7 +621,7 @@ class Status(Command, module="durable"):
     A run is queued, running, paused or parked, or it has ended. A parked run needs a version of its blueprint that no
     worker has; an interrupted one has lost its process. For both, a note says what to do. If a run is damaged and
     cannot be read, the others are still listed, and the exit code is 1. With --json and a RUN, prints the document of
-    `aros run --json`. Runs without --durable are in the list of `aros runs`.
+    `aros run --json`. `aros runs` lists runs without --durable.
 
     Example: aros status 3f2a --follow
     """
@@ -747,4 +748,4 @@ OTHER_NAMES: Final = {
     }.items()
     for word in words.split()
 }
-"""The words that people try first, with the command that does it here."""
+"""Other names under which people look for a command, with its name here."""

@@ -205,7 +205,7 @@ def status_command(options: Status) -> None:
                     hint = resume_hint("RUN", engine.url)
                     say(f"\nanswer a paused run with: {hint}")
             else:
-                stderr_console().print("no durable runs yet; `aros runs` lists the others")
+                stderr_console().print("no durable runs yet; `aros runs` lists other runs")
             if any(row.status == DAMAGED for row in found):
                 raise typer.Exit(1)
             return

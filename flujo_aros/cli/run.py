@@ -211,12 +211,12 @@ def _not_paused(state: Path) -> UsageError:
         return UsageError(f"STATE: no run is paused in {PAUSED}; {elsewhere}")
     with suppress(UsageError):  # it has another name, or nothing is recorded
         run = args.recorded(state.stem).run
-        if run.status != RunStatus.PAUSED:
+        if run.status != RunStatus.PAUSED and (run.run_id == state.stem or not state.suffix):
             ended = f"is {run.status} and not waiting for an answer; `aros show {run.run_id}` shows it"
             return UsageError(f"STATE: run {run.run_id}, started {run.started_at.astimezone():%Y-%m-%d %H:%M}, {ended}")
     return UsageError(
-        f"STATE: no run {str(state)!r} is paused in {PAUSED}; {elsewhere}. A state is removed once the run was "
-        "answered and has ended; `aros runs` lists all runs"
+        f"STATE: no run {str(state)!r} is paused in {PAUSED}; {elsewhere}. A state file is removed once "
+        "its run has been answered and has ended; `aros runs` lists all runs"
     )
 
 

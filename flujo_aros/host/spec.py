@@ -236,14 +236,15 @@ def mistaken(name: str) -> Hint | None:
     "the model 'gpt-4o-mini' names no provider; did you mean 'openai:gpt-4o-mini'?"
     >>> mistaken("opnai:gpt-4o")
     "no model provider is known for 'opnai:gpt-4o'; did you mean 'openai:gpt-4o'?"
-    >>> mistaken("openai:gpt-4o"), mistaken("my-own-model")
-    (None, None)
+    >>> mistaken("openai:gpt-4o"), mistaken("my-own-model"), mistaken("local:My models/small (1).gguf")
+    (None, None, None)
     >>> mistaken("openai:")
     "the model 'openai:' has no name after its provider; write openai:NAME"
     """
     if "{{" in name or "{%" in name:
         return Hint(f"the name of a model cannot be a template: {name!r}; ${{NAME}} takes it from the environment")
-    if not set("()\"'").isdisjoint(name) or " " in name.strip():
+    is_file = name.startswith("local:")  # its path may have any character
+    if not is_file and not set("()\"' ").isdisjoint(name.strip()):
         return Hint(f"the model {name!r} is not a name; write PROVIDER:NAME, such as openai:gpt-4o-mini, or local:NAME")
     provider, colon, model = name.strip().partition(":")
     url = endpoint_of(name.strip()) if "@" in name else None

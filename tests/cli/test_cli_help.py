@@ -155,6 +155,6 @@ def test_a_wrong_word_is_reported_with_the_nearest_one(aros: Aros, command: tupl
     assert (ended.exit_code, words in ended.stderr) == (2, True), ended.stderr
 
 
-def test_the_words_that_people_try_lead_to_commands_and_are_none() -> None:
+def test_other_names_lead_to_commands_and_are_not_commands_themselves() -> None:
     assert not OTHER_NAMES.keys() & COMMANDS
     assert {name.split()[0] for name in OTHER_NAMES.values()} <= COMMANDS.keys()

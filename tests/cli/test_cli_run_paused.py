@@ -112,9 +112,10 @@ def test_answering_twice_reports_what_became_of_the_run(
         assert ended.exit_code == 2
         assert f"run {run}, started 2" in ended.stderr
         assert ended.stderr.endswith(f"is completed and not waiting for an answer; `aros show {run}` shows it\n")
-    unknown = aros("resume", "state.json", "--answer", "yes")
-    assert "no run 'state.json' is paused" in unknown.stderr
-    assert "A state is removed once the run was answered and has ended" in unknown.stderr
+    for state in ("state.json", f"{run[:8]}.json"):
+        unknown = aros("resume", state, "--answer", "yes")
+        assert f"no run '{state}' is paused" in unknown.stderr
+        assert "A state file is removed once its run has been answered and has ended" in unknown.stderr
 
 
 def test_an_answer_that_does_not_fit_leaves_the_run_paused(aros: Aros, asking: str) -> None:

@@ -34,7 +34,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
     own = [frame for frame in _frames(error.__traceback__) if frame.tb_frame.f_code.co_filename == str(item.path)]
     if cause is not None and own:
         own[-1].tb_next = None
-        call.excinfo = pytest.ExceptionInfo.from_exception(cause.with_traceback(error.__traceback__))
+        call.excinfo = pytest.ExceptionInfo[BaseException].from_exception(cause.with_traceback(error.__traceback__))
 
 
 def _frames(trace: TracebackType | None) -> Iterator[TracebackType]:

@@ -246,12 +246,13 @@ _CONSIDERED_ACROSS: Final = (
     "^ ~2 FIELD BUT? QUESTION $",
     "^ FROM EXAMPLE BUT? $",
 )
-_EXEMPT: Final = ("^ % EMPTY # $", "NOT ~9 BUT ~6 ALL", "NOT ~2 EMPTY_FIELD", "^ ~1 IF/WOULD YOU", "^ ~1 SOMEBODY @ $")
-"""Sentences that doubt nothing: `so it is null`, `if you need more`, and what the customer is not sure of.
+_EXEMPT: Final = ("NOT ~9 BUT ~6 ALL", "^ ~1 IF/WOULD YOU", "^ ~1 SOMEBODY @ $")
+"""Sentences that doubt nothing: `if you need more`, and what the customer is not sure of.
 
-`#` stands for any number of words that are no guess, `%` for the same before the first `EMPTY`, `@` for words that are
-neither the writer nor in the answer.
+`@` stands for any number of words that are neither the writer nor in the answer.
 """
+_EMPTY: Final = ("EMPTY", "NOT ~2 EMPTY_FIELD")
+"""Sentences that explain why a field is empty, unless they name another one, or a guess: `so it is null`."""
 _FUNCTION_WORDS: Final = frozenset(["NOT", "I", "THIS", "FROM", "IS", "IF", "YOU", "BUT", "ONLY", "WHAT", "WOULD"])
 """Classes of words that never count as the name of a field or as a value."""
 
@@ -282,13 +283,13 @@ _SPANS: Final = {
     "-": f"{_NOT_NEGATED}*",
     "*": f"[^{_LETTERS['EMPTY_FIELD']}]*",
     "+": f"[^{_LETTERS['NOT']}{_LETTERS['EMPTY_FIELD']}]*",
-    "#": f"[^{_LETTERS['GUESSED']}]*",
-    "%": f"[^{_LETTERS['GUESSED']}{_LETTERS['EMPTY']}]*",
     "@": f"[^{''.join(_LETTERS[name] for name in ('I', 'FIELD', 'VALUE', 'NUMBER'))}]*",
 }
 _STATES: Final = expression("|".join(map(_rule, _STATED))), expression("|".join(map(_rule, _STATED_ACROSS)))
 _CONSIDERS: Final = expression("|".join(map(_rule, _CONSIDERED))), expression("|".join(map(_rule, _CONSIDERED_ACROSS)))
 _IS_EXEMPT: Final = expression("|".join(map(_rule, _EXEMPT)))
+_IS_ABOUT_EMPTY: Final = expression("|".join(map(_rule, _EMPTY)))
+_OTHER_TOPICS: Final = frozenset(_LETTERS[name] for name in ("FIELD", "VALUE", "NUMBER", "ASSUMED", "GUESSED"))
 _END: Final = r"\b"
 _SUSPECT: Final = """NOT MIGHT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW MAY PERHAPS OTHERWISE WRONG ANOTHER
     EXAMPLE HAD_TO WOULD SEVERAL LOW ONLY OR WILL SHOULD TODO"""
@@ -394,7 +395,7 @@ def doubt_in(text: str, topic: Callable[[], Topic], *, named: bool = False, thin
 
 
 def _doubts(code: str, rules: Sequence[tuple[re.Pattern[str], re.Pattern[str]]]) -> bool:
-    if _IS_EXEMPT.search(code):
+    if _IS_EXEMPT.search(code) or (_OTHER_TOPICS.isdisjoint(code) and _IS_ABOUT_EMPTY.search(code)):
         return False
     if any(across.search(code) for _, across in rules):
         return True

@@ -57,6 +57,8 @@ ANSWER = (
         "The flight number is hard to make out.",
         "Several flight number options are given.",
         "The ticket was cropped, so I reconstructed the flight number.",
+        "No seat was given, and I guessed the fare.",
+        "The seat is null, and the bags are unclear.",
         "passenger?",
         "All of this is made up because the page was empty.",
         "I can't say whether the cabin is economy or premium.",

@@ -2,7 +2,8 @@
 
     python -m benchmarks.doubts [--before]
 
-`doubts.jsonl` has ten answers, each with sentences that doubt it and sentences that do not, in seven languages. Of the
+`doubts.jsonl` has ten answers, each with sentences that doubt it and sentences that do not, in seven of the
+nine languages that `reading/doubt.py` knows. Of the
 first five, the wordings are as different as possible; those of the other five are common ones. `--before` puts the
 sentence before the answer and a line that introduces it.
 """

@@ -251,13 +251,13 @@ class Score:
 
 
 def wilson(hits: int, runs: int, z: float = 1.96) -> str:
-    """The 95 % Wilson interval of a rate, in percent."""
+    """The 95% Wilson interval of a rate, in percent."""
     if not runs:
         return "–"
     rate, spread = hits / runs, 1 + z * z / runs
     middle = (rate + z * z / (2 * runs)) / spread
     half = z * math.sqrt(rate * (1 - rate) / runs + z * z / (4 * runs * runs)) / spread
-    return f"{100 * max(0.0, middle - half):.0f}–{100 * min(1.0, middle + half):.0f} %"
+    return f"{100 * max(0.0, middle - half):.0f}–{100 * min(1.0, middle + half):.0f}%"
 
 
 def same(value: object, wanted: BaseModel) -> bool:

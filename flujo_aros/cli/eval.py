@@ -176,7 +176,7 @@ def _percent(share: float | None) -> str:
     if share is None:
         return "-"
     words = f"{100 * share:.1f}".removesuffix(".0")
-    return f"{words} %"
+    return f"{words}%"
 
 
 def _print(found: Sequence[Evaluation], names: Sequence[str], console: Console, total: int) -> None:

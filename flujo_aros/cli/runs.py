@@ -476,7 +476,7 @@ def _cells(row: dict[str, Any]) -> dict[str, Text]:
         "model": Text(row["model"] or "-"),
         "trust of the field": worded(row["trust"]),
         "fields": figure(row["fields"]),
-        "agreed": figure(f"{100 * row['share']:.0f} %"),
+        "agreed": figure(f"{100 * row['share']:.0f}%"),
     }
 
 

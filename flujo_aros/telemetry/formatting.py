@@ -109,9 +109,9 @@ def share_words(share: float) -> str:
     """Return a share in percent; one decimal if it is small.
 
     >>> share_words(0.31), share_words(0.004)
-    ('31 %', '0.4 %')
+    ('31%', '0.4%')
     """
-    return f"{share * 100:.1f} %" if 0 < share < 0.0995 else f"{share * 100:.0f} %"
+    return f"{share * 100:.1f}%" if 0 < share < 0.0995 else f"{share * 100:.0f}%"
 
 
 def token_words(usage: Usage) -> str:

@@ -37,7 +37,7 @@ def test_json_has_the_same_as_data(aros: Aros) -> None:
 def test_a_rate_over_its_threshold_fails_for_ci(aros: Aros) -> None:
     ended = aros("health", "--fail-over", "degraded=10%", "--fail-over", "fallback=0.1")
     assert ended.exit_code == 1
-    assert ended.stderr == "error: the rate of degraded is 33 %, which is over 10 %\n"
+    assert ended.stderr == "error: the rate of degraded is 33%, which is over 10%\n"
 
 
 def test_a_rate_under_its_threshold_passes(aros: Aros) -> None:

@@ -38,7 +38,7 @@ def fared(runs: list[dict[str, Any]]) -> list[str]:
     cells = {
         "ended as": [run["status"] for run in runs],
         "events outside grants": [str(run["outside_grants"]) for run in runs],
-        "raw fallbacks": [f"{100 * run['raw_fallback']:.1f} %" for run in runs],
+        "raw fallbacks": [f"{100 * run['raw_fallback']:.1f}%" for run in runs],
         "thresholds crossed, beliefs formed": [f"{crossed}, {formed}" for crossed, formed in counts],
         "repetition: the share of a line that its speaker has said before": [
             f"{run['repetition']:.3f}" for run in runs
@@ -79,7 +79,7 @@ def test_the_page_quotes_the_measured_value_of_agreement() -> None:
             continue
         assert row.get("contested_named", True)
         way = "exact plurality, all agree" if row["way"] == "plurality" else f"`agree()`, `need={row['need']:g}`"
-        rows.append(f"| {row['readings']} | {way} | {row['coverage']} % | {row['right']} % |")
+        rows.append(f"| {row['readings']} | {way} | {row['coverage']}% | {row['right']}% |")
     shown = [row.replace("need=0.67", "need=2/3").replace("need=1`", "need=1.0`") for row in rows]
     assert rows_of("benchmarks-agreement.md", "| readings | | coverage | right |") == shown
 
@@ -92,7 +92,7 @@ def test_the_page_quotes_the_savings_of_an_early_stop() -> None:
         need = "2/3" if row["need"] == 0.67 else "0.6"
         saved = row.get("calls_saved", row.get("field_readings_saved"))
         differ = row.get("differ", "–")
-        shown.append(f"| {row['early stop']} | {need} | {saved} % | {differ} |")
+        shown.append(f"| {row['early stop']} | {need} | {saved}% | {differ} |")
     assert (
         rows_of("benchmarks-agreement.md", "| what must stay the same | `need` | saved | runs that differ |") == shown
     )
@@ -106,7 +106,7 @@ def test_the_page_quotes_the_measured_agreement_of_one_small_model() -> None:
         "3 wordings and field by field with evidence, all agree",
     )
     shown = [
-        f"| {row['documents']} | {row['readings']} | {100 * row['coverage']:.1f} % | {100 * row['right']:.1f} % |"
+        f"| {row['documents']} | {row['readings']} | {100 * row['coverage']:.1f}% | {100 * row['right']:.1f}% |"
         for row in printed("agreement_live.jsonl")
         if row["readings"].startswith("one reading") or row["readings"] in quoted
     ]

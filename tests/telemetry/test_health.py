@@ -60,8 +60,8 @@ def test_a_frequent_repair_is_shown_with_its_place_share_and_advice(filled: Jour
     assert (repair.place, repair.step, repair.model) == ("crew", "ask", "model-ask")
     assert (repair.replies, repair.of) == (6, 12)
     texts = [advice.text for advice in found.advice]
-    assert any(text.startswith("`crew` arrives as text in 50 % of replies of model model-ask") for text in texts)
-    assert any("54 % of first replies" in text and "invalid" in text for text in texts)
+    assert any(text.startswith("`crew` arrives as text in 50% of replies of model model-ask") for text in texts)
+    assert any("54% of first replies" in text and "invalid" in text for text in texts)
 
 
 def test_only_one_step_or_model_may_be_looked_at(filled: Journal) -> None:
@@ -87,7 +87,7 @@ def test_wrapped_prose_is_counted_in_the_fallback_rate_and_its_threshold(journal
     found = health(journal)
     assert found.rates["fallback"] == pytest.approx(0.25)
     assert found.models[0].fallback_rate == pytest.approx(0.25)
-    assert any(advice.code == "fallback" and "25 %" in advice.text for advice in found.advice)
+    assert any(advice.code == "fallback" and "25%" in advice.text for advice in found.advice)
 
 
 def test_an_empty_journal_is_healthy(journal: Journal) -> None:

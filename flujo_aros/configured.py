@@ -119,20 +119,20 @@ def sentence(detail: ErrorDetails) -> str:
     message = detail["msg"].removeprefix("Value error, ")
     for theirs, ours in _PLAINER:
         message = message.replace(theirs, ours)
-    given = detail["input"]
-    if isinstance(given, (list, dict)):
-        what = "a list" if isinstance(given, list) else "a mapping"
+    value = detail["input"]
+    if isinstance(value, (list, dict)):
+        what = "a list" if isinstance(value, list) else "a mapping"
         message = message.replace("; put it in quotes", f", not {what}")
-    shown = f", not {given!r}" if isinstance(given, (str, int, float)) and len(str(given)) <= 60 else ""
+    suffix = f", not {value!r}" if isinstance(value, (str, int, float)) and len(str(value)) <= 60 else ""
     where = ".".join(str(part) for part in detail["loc"]) or "this"
     if detail["type"] == "value_error":  # our own sentence
         near = getattr(detail.get("ctx", {}).get("error"), "suggestion", None)
         return Hint(f"{where}: {message}" if detail["loc"] else message, near)
-    said = Hint(f"{where} {message[:1].lower()}{message[1:]}{shown}")
-    if detail["type"] == "literal_error" and isinstance(given, str):
-        near = nearest(given, re.findall(r"'([^']*)'", str(detail.get("ctx", {}).get("expected"))), closed=True)
-        return near.after(said) if near.suggestion is not None else said
-    return said
+    hint = Hint(f"{where} {message[:1].lower()}{message[1:]}{suffix}")
+    if detail["type"] == "literal_error" and isinstance(value, str):
+        near = nearest(value, re.findall(r"'([^']*)'", str(detail.get("ctx", {}).get("expected"))), closed=True)
+        return near.after(hint) if near.suggestion is not None else hint
+    return hint
 
 
 _PLAINER: Final = (

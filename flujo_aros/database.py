@@ -104,8 +104,10 @@ def shown(url: URL | str) -> str:
     >>> shown("postgresql://me:hunter2@db.example.com/runs")
     'postgresql://me@db.example.com/runs'
     """
-    said = make_url(url)
-    bare = URL.create(said.get_backend_name(), said.username, None, said.host, said.port, said.database, said.query)
+    parsed = make_url(url)
+    bare = URL.create(
+        parsed.get_backend_name(), parsed.username, None, parsed.host, parsed.port, parsed.database, parsed.query
+    )
     return without_secrets(bare.render_as_string(hide_password=False))
 
 
@@ -119,23 +121,25 @@ def refusal(error: SQLAlchemyError, url: URL) -> str:
     """Return a database error and what to do about it, as the end of a sentence that begins with the name of the
     database.
     """
-    said = cause(error)
-    if "readonly" in said or "read-only" in said:
-        return f"cannot be written ({said}): make the file and its folder writable, or name another"
-    if "full" in said and url.get_backend_name() == "sqlite":
-        return f"cannot be written: the disk is full ({said}); nothing is lost: free some space and run again"
-    if "disk I/O error" in said:
-        return f"cannot be read or written ({said}): is the disk full? Nothing is lost: free some space and run again"
-    if any(words in said for words in ("not a database", "malformed", "disk image")):
+    message = cause(error)
+    if "readonly" in message or "read-only" in message:
+        return f"cannot be written ({message}): make the file and its folder writable, or name another"
+    if "full" in message and url.get_backend_name() == "sqlite":
+        return f"cannot be written: the disk is full ({message}); nothing is lost: free some space and run again"
+    if "disk I/O error" in message:
+        return (
+            f"cannot be read or written ({message}): is the disk full? Nothing is lost: free some space and run again"
+        )
+    if any(words in message for words in ("not a database", "malformed", "disk image")):
         # It is never deleted or overwritten.
-        return f"cannot be opened: {said}; move it away to start a new one (mv {url.database} {url.database}.bad)"
-    if "unable to open" in said:
-        return f"cannot be opened ({said}): check that its folder exists and is writable"
+        return f"cannot be opened: {message}; move it away to start a new one (mv {url.database} {url.database}.bad)"
+    if "unable to open" in message:
+        return f"cannot be opened ({message}): check that its folder exists and is writable"
     if url.get_backend_name() != "sqlite" and any(
-        words in said for words in ("connect", "refused", "closed", "terminat")
+        words in message for words in ("connect", "refused", "closed", "terminat")
     ):
-        return f"cannot be reached ({said})"
-    return f"cannot be used: {said}"
+        return f"cannot be reached ({message})"
+    return f"cannot be used: {message}"
 
 
 def _prepare_file(url: URL, noun: str, missing: str | None) -> None:

@@ -164,8 +164,8 @@ class BlueprintError(UsageError):
         self.source = source
         self.findings = list(findings)
         self.text = text
-        shown = [self.line(problem) for problem in self.findings[: self.MOST_SHOWN]]
-        super().__init__("\n".join([*shown, *self.rest]))
+        lines = [self.line(problem) for problem in self.findings[: self.MOST_SHOWN]]
+        super().__init__("\n".join([*lines, *self.rest]))
 
     def line(self, problem: Problem) -> str:
         """Return one problem as `source:line:column: message`."""

@@ -338,9 +338,9 @@ class Rejected:
         """
         if self.reason is Reason.PROVIDER:
             return self.headline()
-        said = [each for each in self.issues if (each.code, each.path or "$") != (self.reason.value, "$")]
-        places = [f"{issue.code} at {issue.path or '$'}" for issue in said[:_MAX_PLACES]]
-        more = f" and {len(said) - _MAX_PLACES} more" if len(said) > _MAX_PLACES else ""
+        further = [each for each in self.issues if (each.code, each.path or "$") != (self.reason.value, "$")]
+        places = [f"{issue.code} at {issue.path or '$'}" for issue in further[:_MAX_PLACES]]
+        more = f" and {len(further) - _MAX_PLACES} more" if len(further) > _MAX_PLACES else ""
         return f"{self.reason.value} ({', '.join(places)}{more})" if places else self.reason.value
 
     def headline(self) -> str:

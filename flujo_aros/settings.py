@@ -102,14 +102,14 @@ def read_settings(folder: Path | None = None) -> Settings:
     Raises `UsageError`, which names the source, for an invalid value or an unknown name.
     """
     folder = folder or Path.cwd()
-    said: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, keys in reversed(_FILES):
-        said = _merged(said, _table(folder / name, keys))
+        values = _merged(values, _table(folder / name, keys))
     fields = cast("type[BaseSettings]", Settings)  # only its names are used
     environment = EnvSettingsSource(fields, env_prefix="AROS_", env_nested_delimiter="__")
     _reject_misspelt(name for name in os.environ if name.startswith("AROS_"))
     try:
-        return Settings.model_validate(_merged(said, environment()))
+        return Settings.model_validate(_merged(values, environment()))
     except ValidationError as error:
         raise UsageError(_sentence(error, folder)) from error
 

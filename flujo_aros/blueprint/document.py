@@ -95,10 +95,10 @@ def syntax_words(message: str, at: str = "", *, beside: bool = False, behind: bo
     for pattern, words, at_beginning in _SAID:
         found = pattern.search(text)
         if found is not None:
-            said = words.format(**found.groupdict())
-            if said == _LEVEL:  # why it does not continue the lines above
-                said = _LIST if beside and "block collection" in message else _BEHIND if behind else _LEVEL
-            return said, at_beginning
+            sentence = words.format(**found.groupdict())
+            if sentence == _LEVEL:  # why it does not continue the lines above
+                sentence = _LIST if beside and "block collection" in message else _BEHIND if behind else _LEVEL
+            return sentence, at_beginning
     return message, False
 
 
@@ -424,8 +424,8 @@ class _Reading:
             line = self.text[outer : end if end >= 0 else None].strip()
             if line.count("}") > line.count("{"):  # the mapping around it ends on this line
                 line = line[: line.find("}}") + 2]
-            shown = f": '{line}'" if len(line) <= _SHOWN and "'" not in line else ""
-            return (Place(here.line, here.column - 1, here.path), f"put a template in quotes{shown}")
+            quoted = f": '{line}'" if len(line) <= _SHOWN and "'" not in line else ""
+            return (Place(here.line, here.column - 1, here.path), f"put a template in quotes{quoted}")
         return (here, "a key must be a string, not a list or a mapping")
 
     def merge(self, source: Node, members: dict[str, Node], keys: dict[str, Place]) -> None:

@@ -218,8 +218,8 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     if steps is not None and len(listed) > MAX_STEPS:  # before anything is checked
         loading.note(steps.place, too_many_steps())
         return None
-    said = {key: _outline(each, key) for key, each in parts.items() if not key.startswith(SHARED)}
-    top = loading.block(Top, root, said)
+    outline = {key: _outline(each, key) for key, each in parts.items() if not key.startswith(SHARED)}
+    top = loading.block(Top, root, outline)
     version = parts.get("version")
     if version is not None and str(version.plain()) != VERSION:
         report = loading.warn if loading.lenient else loading.note

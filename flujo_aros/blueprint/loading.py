@@ -223,12 +223,12 @@ def _accepts_every_value(schema: Node) -> Iterator[tuple[Place, str]]:
     """Yield an error for a schema without any keyword that constrains a value."""
     members = schema.members
     if not CONSTRAINING & members.keys():
-        said = f"it has only {', '.join(map(short, members))}" if members else "it is empty"
+        reason = f"it has only {', '.join(map(short, members))}" if members else "it is empty"
         cure = (
             "write `type: object` with `properties`, {from_file: NAME} or {from: package.module:Type}; leave "
             "it out if any text is acceptable"
         )
-        yield schema.place, f"this schema accepts every value, because {said}; {cure}"
+        yield schema.place, f"this schema accepts every value, because {reason}; {cure}"
 
 
 def _invalid_parts(schema: Node) -> Iterator[tuple[Place, ContractError]]:
@@ -384,8 +384,8 @@ class Loading:
             return drop(data, path)  # a key without a value sets nothing
         value = meant(detail)
         if value is not None and put(data, path, value):
-            shown, what = json.dumps(value), "true or false" if isinstance(value, bool) else "a number"
-            self.warn(node.at(path), f"{'.'.join(map(str, path))} is {what}; write {shown} without quotes")
+            literal, what = json.dumps(value), "true or false" if isinstance(value, bool) else "a number"
+            self.warn(node.at(path), f"{'.'.join(map(str, path))} is {what}; write {literal} without quotes")
             return True
         if self.lenient and kind is blocks.Agent and path in _COUNTS:
             self.warn(node.at(path), f"{sentence(detail)}; it is ignored")
@@ -619,17 +619,17 @@ class Loading:
         for each in node.walk():
             found = _SINGLE_BRACES.search(each.value) if isinstance(each.value, str) else None
             if found is not None:
-                meant = f"{{{{ {found[1]} }}}}"
-                said = f"{found[0]} is not a template: the model sees it literally; write {meant}"
-                self.warn(each.place, Hint(said, Suggestion(found[0], meant)), Code.INVALID_TEMPLATE)
+                template = f"{{{{ {found[1]} }}}}"
+                message = f"{found[0]} is not a template: the model sees it literally; write {template}"
+                self.warn(each.place, Hint(message, Suggestion(found[0], template)), Code.INVALID_TEMPLATE)
 
     def _literal(self, node: Node, prompt: object) -> None:
         """Warn about a prompt that looks like a template, since prompts are not templates."""
         found = _TEMPLATED.search(prompt) if isinstance(prompt, str) else None
         if found is not None:
-            shown = " ".join(found[0].split())
+            template = " ".join(found[0].split())
             cure = "put values that change into the `input` of the step"
-            what = f"`system_prompt` is not a template: the model sees {short(shown)} literally"
+            what = f"`system_prompt` is not a template: the model sees {short(template)} literally"
             self.warn(node.place, f"{what}; {cure}")
 
     def _filled(self, text: str, variables: Mapping[str, Any], node: Node) -> str:
@@ -651,8 +651,8 @@ class Loading:
         why = why_ignored(kind, path)
         if why is None and not self.lenient:
             return False
-        said = unknown_key(kind, path) if why is None else f"{str(path[-1])!r} is ignored: {why}"
-        self.warn(node.key_at(path), said)
+        message = unknown_key(kind, path) if why is None else f"{str(path[-1])!r} is ignored: {why}"
+        self.warn(node.key_at(path), message)
         return True
 
     def _note_detail(self, kind: type[Any], node: Node, detail: ErrorDetails) -> None:

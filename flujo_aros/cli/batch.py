@@ -312,11 +312,11 @@ class _Batch:
             self.paused.append(result.document["run_id"])
         right = self.is_right(status)
         trouble = cast("dict[str, Any]", result.document["error"] or {})
-        said = trouble.get("message") or status
-        self.stop.ended(result.paid, None if right or status == _WAITS else str(said))
+        message = trouble.get("message") or status
+        self.stop.ended(result.paid, None if right or status == _WAITS else str(message))
         where = "" if row.error is not None else f"row {row.key}: "  # such an error begins with its line
         if self.bar is not None:
-            self.bar.advance(self._bad(), None if right else without_secrets(f"{where}{said}"))
+            self.bar.advance(self._bad(), None if right else without_secrets(f"{where}{message}"))
 
     def print_totals(self) -> None:
         """Print the usage of the rows in this command."""
@@ -438,5 +438,5 @@ def progress_of(console: Console, total: int, done: int = 0) -> Generator[Bar]:
         yield Bar(console, total, done)
         return
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.fields[failed]}", style="yellow"), console=console) as shown:
-        yield Bar(console, total, done, shown, shown.add_task("rows", total=total, completed=done, failed=""))
+    with Progress(*columns, TextColumn("{task.fields[failed]}", style="yellow"), console=console) as progress:
+        yield Bar(console, total, done, progress, progress.add_task("rows", total=total, completed=done, failed=""))

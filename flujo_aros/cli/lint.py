@@ -89,8 +89,8 @@ def _print_diff(report: Report) -> int:
     print_lines("".join(patches))
     changed = sum(bool(patch) for patch in patches)
     _print_fixes(report, "Would fix")
-    said = "Nothing to fix." if not changed else f"{changed} file{'s' if changed > 1 else ''} would change."
-    stderr_console().print(said)
+    summary = "Nothing to fix." if not changed else f"{changed} file{'s' if changed > 1 else ''} would change."
+    stderr_console().print(summary)
     return FOUND if changed else 0
 
 

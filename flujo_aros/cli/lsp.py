@@ -92,8 +92,8 @@ class _Blueprints:
         linted = _lint(document)
         for finding in linted.findings:
             fix = finding.fix
-            shown = _diagnostic(document, finding)
-            here = shown.range.start.line < lines.stop and shown.range.end.line >= lines.start
+            diagnostic = _diagnostic(document, finding)
+            here = diagnostic.range.start.line < lines.stop and diagnostic.range.end.line >= lines.start
             if fix is None or not fix.edits or not here or not wants_fixes:
                 continue
             unsafe = fix.applicability < Applicability.SAFE
@@ -102,7 +102,7 @@ class _Blueprints:
                 types.CodeAction(
                     f"{fix.title}{' (review it)' if unsafe else ''}",
                     kind=types.CodeActionKind.QuickFix,
-                    diagnostics=[shown],
+                    diagnostics=[diagnostic],
                     is_preferred=not unsafe,
                     edit=types.WorkspaceEdit(changes={document.uri: edits}),
                 )
@@ -127,10 +127,10 @@ class _Blueprints:
             if (each.place.line, each.place.column) <= (line, column) <= (each.end.line, each.end.column)
         ]
         key = _key_documentation(document.source, at.line)
-        shown = [*([key] if key else []), *dict.fromkeys(here)]
-        if not shown:
+        parts = [*([key] if key else []), *dict.fromkeys(here)]
+        if not parts:
             return None
-        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(shown)))
+        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(parts)))
 
     def complete(self, params: types.CompletionParams) -> types.CompletionList:
         """Return the keys that may be typed at the cursor, or the values of its key."""
@@ -156,8 +156,8 @@ class _Blueprints:
         self._show(uri, [_diagnostic(document, each) for each in _lint(document).findings], document.version)
 
     def _show(self, uri: str, found: list[types.Diagnostic], of: int | None = None) -> None:
-        shown = types.PublishDiagnosticsParams(uri=uri, diagnostics=found, version=of)
-        self._server.text_document_publish_diagnostics(shown)
+        params = types.PublishDiagnosticsParams(uri=uri, diagnostics=found, version=of)
+        self._server.text_document_publish_diagnostics(params)
 
 
 @dataclass(frozen=True, slots=True)

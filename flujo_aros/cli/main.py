@@ -45,10 +45,10 @@ class _InSections(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections = {name: list[tuple[str, str]]() for name in ("Arguments", "Options", MODELS, ROWS, DURABLE)}
         for param in self.get_params(ctx):
-            shown = param.get_help_record(ctx)
-            if shown is None:
+            record = param.get_help_record(ctx)
+            if record is None:
                 continue
-            name, words = shown
+            name, words = record
             if param.param_type_name == "argument":
                 sections["Arguments"].append((str(param.metavar), words))
             else:
@@ -142,8 +142,8 @@ def main() -> None:
         if "extra argument" in error.message and "--input" in takes:
             error.message += "; give the input as an option: --input TEXT"
         error.show(words)
-        said = words.getvalue().replace("Value error, ", "", 1)  # pydantic's
-        sys.stderr.write(for_people(said))  # the argument may be the name of a file
+        message = words.getvalue().replace("Value error, ", "", 1)  # pydantic's
+        sys.stderr.write(for_people(message))  # the argument may be the name of a file
         sys.exit(error.exit_code)
     except typer.Abort:
         sys.exit(FAILED)

@@ -277,11 +277,11 @@ def _step(step: PipelineStep) -> dict[str, Any]:
     shape = getattr(step, "input", None)
     if isinstance(shape, (Mapping, list)):
         plan["shape"] = shape
-    said = {name: value for name, value in written_options(step).items() if name not in _SHOWN_APART}
+    options = {name: value for name, value in written_options(step).items() if name not in _SHOWN_APART}
     bodies = {scope: [_step(each) for each in body.steps] for scope, body in step.bodies.items()}
     if step.fallback is not None:
         bodies["fallback"] = [_step(step.fallback)]
-    return {**plan, **({"options": said} if said else {}), **({"bodies": bodies} if bodies else {})}
+    return {**plan, **({"options": options} if options else {}), **({"bodies": bodies} if bodies else {})}
 
 
 def _function_name(step: Call) -> str:
@@ -413,14 +413,14 @@ def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _member_words(manifest: dict[str, Any]) -> str:
     """Return an agent of an ensemble: its persona, the kinds that it hears and may emit, and its memory."""
-    said: list[str] = []
+    words: list[str] = []
     for key, value in manifest.items():
         if key in ("name", "role", "persona"):
             continue
         inner = [f"{name} {each}" for name, each in value.items()] if is_dict(value) else value
-        said.append(f"{key} {', '.join(map(str, inner)) if is_list(inner) else inner}")
+        words.append(f"{key} {', '.join(map(str, inner)) if is_list(inner) else inner}")
     role = f" ({manifest['role']})" if "role" in manifest else ""
-    return f"{manifest['name']}{role}: {'; '.join(said)}"
+    return f"{manifest['name']}{role}: {'; '.join(words)}"
 
 
 def _agent_words(agent: dict[str, Any]) -> str:

@@ -60,9 +60,9 @@ def marked(text: str, marks: Sequence[Mark], width: int) -> Iterator[Text]:
     marks are left out.
     """
     rows = list(_rows(text, max(20, width - 8)))
-    shown = _near(rows, marks)
+    indexes = _near(rows, marks)
     last = -1
-    for index in shown:
+    for index in indexes:
         if index > last + 1:
             yield Text("    ┆", style="dim")
         last = index
@@ -70,7 +70,7 @@ def marked(text: str, marks: Sequence[Mark], width: int) -> Iterator[Text]:
         gutter = f"{row.number:>3}" if row.number else "   "
         yield Text.assemble((f"{gutter} │ ", "dim"), visible_line(row.text))
         yield from _beneath(row, marks)
-    if shown and any(row.text for row in rows[last + 1 :]):
+    if indexes and any(row.text for row in rows[last + 1 :]):
         yield Text("    ┆", style="dim")
 
 
@@ -317,8 +317,8 @@ def _summed(
 def _notes(result: RunResult, console: Console) -> Iterator[RenderableType]:
     repaired = [(step.name, edit) for step, repairs in repairs_by_step(result) for edit in numbered(repairs)]
     if repaired:
-        shown = [(name, edit.masked(without_secrets)) for name, edit in repaired[:_LISTED]]
-        rows = [repair_rows(shown, console.width - 2)]
+        listed = [(name, edit.masked(without_secrets)) for name, edit in repaired[:_LISTED]]
+        rows = [repair_rows(listed, console.width - 2)]
         more = [Text(f"and {len(repaired) - _LISTED} more: --json lists them all", style="dim")]
         yield _section("Repaired", *rows, *(more if len(repaired) > _LISTED else []))
     recovered = [line for step in result.steps for line in _recovered(step)]

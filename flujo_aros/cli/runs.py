@@ -183,9 +183,9 @@ def _troubles(story: Story) -> Iterator[Text]:
     if steps:
         yield Text()
     for step in steps[:_MOST_TROUBLES]:
-        said = (step.error or "").splitlines()
+        lines = (step.error or "").splitlines()
         # The first line of an error is enough; a question needs the lines below.
-        words = clipped(" ".join(each.strip() for each in (said if step.status == "paused" else said[:1])), _TROUBLE)
+        words = clipped(" ".join(each.strip() for each in (lines if step.status == "paused" else lines[:1])), _TROUBLE)
         yield Text.assemble((f"{step.name}: ", "bold"), (words, STYLES.get(step.status, "")))
     if len(steps) > _MOST_TROUBLES:
         yield Text(f"and {len(steps) - _MOST_TROUBLES} more", style="dim")
@@ -341,8 +341,8 @@ def _explain(chapter: Chapter, story: Story, console: Console) -> None:
     turns = chapter.turns
     for part, inside in chapter.nested_parts:
         depth = 1 + inside
-        for shown in _part(part, turns.get(part.id, ""), console.width - depth * _INDENT):
-            _print_indented(shown, console, depth)
+        for line in _part(part, turns.get(part.id, ""), console.width - depth * _INDENT):
+            _print_indented(line, console, depth)
     if "output" in values:
         _print_indented(values["output"], console)
     if chapter.step is not None and chapter.step.error and not _is_last_issue(chapter.step, chapter):
@@ -354,8 +354,12 @@ def _explain(chapter: Chapter, story: Story, console: Console) -> None:
 def _is_last_issue(step: JournalStep, chapter: Chapter) -> bool:
     """Return whether the error of the step repeats the issues of its last reply, which were just printed."""
     issues = chapter.readings[-1].issues if chapter.readings else ()
-    said = step.error or ""
-    return bool(issues) and said.startswith(f"{step.reason}: ") and said.endswith(issues[-1].message or issues[-1].code)
+    message = step.error or ""
+    return (
+        bool(issues)
+        and message.startswith(f"{step.reason}: ")
+        and message.endswith(issues[-1].message or issues[-1].code)
+    )
 
 
 def _print_indented(part: RenderableType, console: Console, depth: int = 1) -> None:
@@ -403,18 +407,18 @@ def review_command(options: Review) -> None:
         chosen = None if options.run is None else journal.story(options.run).run.run_id
         notes = journal.agreements()
     rows = [row for row in _fields(notes) if chosen in (None, row["run_id"])]
-    shown = [row for row in rows if options.everything or not (row["agreed"] and row["trust"] == Trust.CLEAN.value)]
-    shown.sort(key=lambda row: (row["agreed"], -_ORDER.index(row["trust"]), row["votes"] / max(row["of"], 1)))
+    listed = [row for row in rows if options.everything or not (row["agreed"] and row["trust"] == Trust.CLEAN.value)]
+    listed.sort(key=lambda row: (row["agreed"], -_ORDER.index(row["trust"]), row["votes"] / max(row["of"], 1)))
     calibration = _calibration(notes)
     if options.as_json:
-        print_json({"fields": shown[: options.limit], "calibration": calibration})
+        print_json({"fields": listed[: options.limit], "calibration": calibration})
         return
     if not rows:
         stderr_console().print("no agreement in the journal; a step of `kind: agree` records one")
         return
     console = stdout_console()
-    if shown:
-        cells, folded = [_field_cells(row) for row in shown[: options.limit]], {"field": 16, "value": 20, "others": 16}
+    if listed:
+        cells, folded = [_field_cells(row) for row in listed[: options.limit]], {"field": 16, "value": 20, "others": 16}
         dropped = ("run", "step")
         console.print(fitted_table(cells, console.width, dropped_first=dropped, folded=folded))
     else:
@@ -445,8 +449,8 @@ def _field_cells(row: dict[str, Any]) -> dict[str, Text]:
     }
 
 
-def _shown(said: dict[str, Any]) -> str:
-    return brief(said["value"]) if "value" in said else "absent"
+def _shown(reading: dict[str, Any]) -> str:
+    return brief(reading["value"]) if "value" in reading else "absent"
 
 
 def _calibration(notes: list[tuple[str, str, JournalNote]]) -> list[dict[str, Any]]:
@@ -457,12 +461,12 @@ def _calibration(notes: list[tuple[str, str, JournalNote]]) -> list[dict[str, An
             if reader["value"] is None:
                 continue
             for each in note.data["fields"]:
-                said = value_at(reader["value"], place_of(each["path"]) or ())
-                if "value" not in each or isinstance(each["value"], (dict, list)) or said is None:
+                vote = value_at(reader["value"], place_of(each["path"]) or ())
+                if "value" not in each or isinstance(each["value"], (dict, list)) or vote is None:
                     continue
                 known = counts[reader["model"], each["trust"]]
                 known[0] += 1
-                known[1] += each["agreed"] and alike(said, each["value"]) == 1.0
+                known[1] += each["agreed"] and alike(vote, each["value"]) == 1.0
     return [
         {"model": model, "trust": trust, "fields": seen, "agreed": kept, "share": round(kept / seen, 4)}
         for (model, trust), (seen, kept) in sorted(

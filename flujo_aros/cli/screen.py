@@ -81,8 +81,8 @@ class Screen(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the pieces of anything that is printed; control codes are those of the console itself."""
         for segment in super().render(renderable, options):
-            shown = segment.text if segment.control else visible(segment.text)
-            yield segment if shown == segment.text else Segment(shown, segment.style)
+            escaped = segment.text if segment.control else visible(segment.text)
+            yield segment if escaped == segment.text else Segment(escaped, segment.style)
 
 
 def stderr_console() -> Console:
@@ -157,8 +157,8 @@ def print_lines(text: str) -> None:
     On a terminal, control characters are made visible.
     """
     sys.stdout.flush()
-    shown = visible(text) if sys.stdout.isatty() else text
-    sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace"))  # keep carriage returns
+    escaped = visible(text) if sys.stdout.isatty() else text
+    sys.stdout.buffer.write(escaped.encode("utf-8", "backslashreplace"))  # keep carriage returns
     sys.stdout.buffer.flush()
 
 

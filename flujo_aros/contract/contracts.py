@@ -402,15 +402,15 @@ class EventContract(JsonContract[Event]):
     def instruction(self) -> str:
         """Return the prompt instructions that request this output, with an example."""
         form: dict[str, Any] = {"kind": "...", "text": "..."} | {name: _SLOTS.get(name, "...") for name in self.fields}
-        shown = {"kind": self.kinds[0], "text": self.example}
-        shown |= {name: f"<{name}>" for name in self.fields if name not in _SLOTS}
+        example = {"kind": self.kinds[0], "text": self.example}
+        example |= {name: f"<{name}>" for name in self.fields if name not in _SLOTS}
         return (
             "OUTPUT FORMAT\n"
             "Answer with one JSON object and nothing else: no prose before or after it.\n"
             f"Form: {json.dumps(form, ensure_ascii=False)}\n"
             f"`kind` is one of: {' | '.join(self.kinds)}\n"
             "`text` is one or two sentences, vivid and specific.\n"
-            f"Example (never repeat it): {json.dumps(shown, ensure_ascii=False)}"
+            f"Example (never repeat it): {json.dumps(example, ensure_ascii=False)}"
         )
 
 

@@ -531,7 +531,7 @@ def _fill_scale(shape: Shape, node: Mapping[str, Any]) -> None:
     most = node.get("maximum", node.get("exclusiveMaximum"))
     if isinstance(most, (int, float)) and not isinstance(most, bool):
         shape.most = most
-    title, described = (said if isinstance(said := node.get(key), str) else "" for key in ("title", "description"))
+    title, described = (text if isinstance(text := node.get(key), str) else "" for key in ("title", "description"))
     shape.note, shape.title = f"{title} {described}".strip(), title
 
 
@@ -543,17 +543,19 @@ def _check_hints(hints: dict[str, Any], choices: tuple[Any, ...] | None) -> None
     for name in hints:
         if name not in _HINTS:
             raise ContractError(f"x-aros has no key {name!r}; known keys: {', '.join(_HINTS)}")
-    words, said = hints.get("aliases", []), hints.get("descriptions", {})
+    words, descriptions = hints.get("aliases", []), hints.get("descriptions", {})
     of_choices = list(cast("dict[object, object]", words).values()) if isinstance(words, dict) else [words]
     if not all(isinstance(each, str) or _are_strings(each) for each in of_choices):
         wanted = "a list of strings, or a mapping from choices to lists of strings"
         raise ContractError(f"x-aros: aliases must be {wanted}, not {words!r}")
-    if not isinstance(said, dict) or not _are_strings(list(cast("dict[object, object]", said).values())):
-        raise ContractError(f"x-aros: descriptions must be a mapping from choices to strings, not {said!r}")
+    if not isinstance(descriptions, dict) or not _are_strings(
+        list(cast("dict[object, object]", descriptions).values())
+    ):
+        raise ContractError(f"x-aros: descriptions must be a mapping from choices to strings, not {descriptions!r}")
     if not isinstance(hints.get("only_aliases", False), bool):
         raise ContractError(f"x-aros: only_aliases must be true or false, not {hints['only_aliases']!r}")
     by_choice = cast("dict[object, object]", words if isinstance(words, dict) else {})
-    for key in (*by_choice, *cast("dict[object, object]", said)):
+    for key in (*by_choice, *cast("dict[object, object]", descriptions)):
         if choices is not None and not any(key in spellings(choice) for choice in choices):
             raise ContractError(f"x-aros: {key!r} is not one of the choices: {', '.join(map(str, choices))}")
     if "risk" in hints and str(hints["risk"]).lower() not in _RISKS:

@@ -591,10 +591,10 @@ def _words(detail: ErrorDetails) -> str:
         return words
     if kind in _TIME_ERRORS and isinstance(found, str):
         return not_a_time(_TIME_ERRORS[kind], found)
-    shown = repr(clip(found, 40)) if isinstance(found, str) else str(found)
+    excerpt = repr(clip(found, 40)) if isinstance(found, str) else str(found)
     if kind == "decimal_parsing":
-        return f"expected a number, found {shown}"
-    return f"{words.replace('Input should be', 'must be', 1)}, found {shown}"
+        return f"expected a number, found {excerpt}"
+    return f"{words.replace('Input should be', 'must be', 1)}, found {excerpt}"
 
 
 _SIZE: Final = re.compile(r"\A\w+ should have")

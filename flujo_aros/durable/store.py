@@ -295,9 +295,9 @@ class Store:
 
     def refused(self, error: SQLAlchemyError) -> DatabaseError:
         """Return an error of the database, as one sentence."""
-        said = refusal(error, self.engine.url)
-        later = "; runs continue when it is back" if said.startswith("cannot be reached") else ""
-        return DatabaseError(f"the durable database {self.shown} {said}{later}")
+        message = refusal(error, self.engine.url)
+        later = "; runs continue when it is back" if message.startswith("cannot be reached") else ""
+        return DatabaseError(f"the durable database {self.shown} {message}{later}")
 
     # -- runs --------------------------------------------------------------------------------------------------
 

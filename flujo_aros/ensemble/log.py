@@ -198,5 +198,5 @@ def _plain(kind: str, actor: str, payload: dict[str, Any], meta: dict[str, Any])
     for name, value in (("kind", kind), ("actor", actor)):
         if len(value) > _LONGEST_NAME:
             raise UsageError(f"{name}={value!r}: expected at most {_LONGEST_NAME} characters")
-    said, took = json.loads(json.dumps([payload, meta], ensure_ascii=False, default=str))
-    return kind, actor, said, took
+    data, took = json.loads(json.dumps([payload, meta], ensure_ascii=False, default=str))
+    return kind, actor, data, took

@@ -214,5 +214,5 @@ def line_of(event: LogEvent) -> str:
     if event.kind == REFLECTED:
         return f"{event.actor} believes: {event.text}"
     more = [f"{key}: {value}" for key, value in event.payload.items() if key in ("winner", "scores") and value]
-    said = "; ".join([event.text, *more])
-    return f"{event.actor} ({event.kind}): {said}"
+    texts = "; ".join([event.text, *more])
+    return f"{event.actor} ({event.kind}): {texts}"

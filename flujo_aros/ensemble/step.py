@@ -84,8 +84,8 @@ _BELIEF_ID: Final = re.compile(r"\bb\d+\b")
 def _is_said_at_turns(given: object) -> bool:
     if not isinstance(given, Mapping):
         return False
-    said = cast("Mapping[object, object]", given)
-    return all(str(turn).isdecimal() and isinstance(text, str) for turn, text in said.items())
+    by_turn = cast("Mapping[object, object]", given)
+    return all(str(turn).isdecimal() and isinstance(text, str) for turn, text in by_turn.items())
 
 
 def _is_reference(given: object) -> bool:
@@ -656,10 +656,10 @@ class _Run:
                 message = f"{step.name}: {pause.message}"
                 raise PauseRun(message, pause.input_schema, kept, rejected=pause.rejected) from None
         self.calls += settled.attempts
-        said = settled.outcome if isinstance(settled.outcome, Accepted) else None
+        accepted = settled.outcome if isinstance(settled.outcome, Accepted) else None
         because = settled.outcome.because if isinstance(settled.outcome, Degraded) else settled.outcome
         why = settled.error or (because.headline() if isinstance(because, Rejected) else "")
-        return _Turn(said, why or "no event", calls + settled.attempts, Usage.total(spent))
+        return _Turn(accepted, why or "no event", calls + settled.attempts, Usage.total(spent))
 
     def _prompt(self, member: _Member) -> str:
         beliefs = "\n".join(f"- {text}" for text in member.beliefs.texts)
@@ -776,11 +776,11 @@ def _deltas(text: str, replaces: str, member: _Member, based_on: Sequence[int]) 
     """Return the deltas of a reflection: a new belief that replaces none, one or several."""
     held = member.beliefs.items
     old = [each for each in dict.fromkeys(_BELIEF_ID.findall(replaces)) if each in held]
-    new, said = f"b{member.beliefs.made + 1}", text or "…"
+    new, summary = f"b{member.beliefs.made + 1}", text or "…"
     if len(old) > 1:
-        return (Merge(id=new, ids=tuple(old), text=said, based_on=tuple(based_on)),)
-    gone = old or member.beliefs.to_forget(said)
-    return (*(Retire(id=each) for each in gone), Add(id=new, text=said, based_on=tuple(based_on)))
+        return (Merge(id=new, ids=tuple(old), text=summary, based_on=tuple(based_on)),)
+    gone = old or member.beliefs.to_forget(summary)
+    return (*(Retire(id=each) for each in gone), Add(id=new, text=summary, based_on=tuple(based_on)))
 
 
 def _seed_of(agent: AgentSpec) -> int | None:

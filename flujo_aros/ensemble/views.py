@@ -34,9 +34,9 @@ def stage_line(event: LogEvent) -> str:
 
 
 @starting_at(tuple[str, ...]())
-def stage(shown: tuple[str, ...], event: LogEvent, *, lines: int = 12) -> tuple[str, ...]:
+def stage(lines_so_far: tuple[str, ...], event: LogEvent, *, lines: int = 12) -> tuple[str, ...]:
     """Return the last lines of the stage, as many as fit on a terminal."""
-    return (*shown, stage_line(event))[-lines:]
+    return (*lines_so_far, stage_line(event))[-lines:]
 
 
 @starting_at(tuple[str, ...]())
@@ -130,8 +130,8 @@ def render_stats(stats: Stats | Mapping[str, Any]) -> str:
         f"raw fallback rate: {sum(each['raw_fallback'] for each in agents.values())}/{uttered}",
     ]
     for name, each in agents.items():
-        said = ", ".join(f"{key} {value}" for key, value in each.items() if value and key != "models")
-        lines.append(f"  {name}: {said or 'nothing'}")
+        figures = ", ".join(f"{key} {value}" for key, value in each.items() if value and key != "models")
+        lines.append(f"  {name}: {figures or 'nothing'}")
     return "\n".join(lines)
 
 

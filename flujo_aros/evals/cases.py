@@ -225,8 +225,8 @@ def _case(number: int, line: int, text: str) -> Case:
     )
 
 
-def _mark(said: Any) -> str:
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+def _mark(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _unknown(keys: list[str]) -> str:
@@ -324,7 +324,7 @@ def _of_dataset(number: int, written: Any, where: str) -> Case:
         if is_dict(each) and "Equals" in each:
             value: Any = each["Equals"]
             expected = value.get("value") if is_dict(value) else value
-    said = _plain({"inputs": written["inputs"], "context": own.get("context")})
+    content = _plain({"inputs": written["inputs"], "context": own.get("context")})
     return Case(
         _plain(written["inputs"]),
         UNLABELLED if expected is None else _plain(expected),
@@ -332,7 +332,7 @@ def _of_dataset(number: int, written: Any, where: str) -> Case:
         own.get("context") or {},
         own.get("check"),
         metadata,
-        mark=_mark(said),
+        mark=_mark(content),
     )
 
 

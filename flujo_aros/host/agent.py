@@ -651,9 +651,9 @@ class DirectRun(Generic[T]):
         return text + added
 
 
-def plain_conversation(said: Sequence[ModelMessage]) -> list[Any]:
+def plain_conversation(messages: Sequence[ModelMessage]) -> list[Any]:
     """Return a conversation as plain JSON."""
-    plain: list[Any] = ModelMessagesTypeAdapter.dump_python(list(said), mode="json")
+    plain: list[Any] = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
     return plain
 
 
@@ -669,14 +669,14 @@ def _deferral_of(
     schemas = {tool.name: tool.parameters_json_schema for tool in tools}
 
     def waiting(call: ToolCallPart, kind: Literal["approval", "result"]) -> DeferredCall:
-        said = requests.metadata.get(call.tool_call_id)
+        metadata = requests.metadata.get(call.tool_call_id)
         return DeferredCall(
             id=call.tool_call_id,
             tool=call.tool_name,
             args=call.args_as_dict(),
             kind=kind,
             input_schema=schemas.get(call.tool_name),
-            metadata=None if said is None else to_jsonable_python(said, fallback=str),
+            metadata=None if metadata is None else to_jsonable_python(metadata, fallback=str),
         )
 
     calls = [waiting(call, "approval") for call in requests.approvals]
@@ -687,13 +687,13 @@ def _deferral_of(
 def _resumed(deferral: Deferral, decisions: Mapping[str, Decision]) -> dict[str, Any]:
     """Return the arguments for `Agent.run` to continue, given the decision on each call, by its id."""
     results = DeferredToolResults()
-    for call, said in decisions.items():
-        if isinstance(said, Result):
-            results.calls[call] = said.value
-        elif said.approve:
-            results.approvals[call] = ToolApproved(override_args=None if said.args is None else dict(said.args))
+    for call, decision in decisions.items():
+        if isinstance(decision, Result):
+            results.calls[call] = decision.value
+        elif decision.approve:
+            results.approvals[call] = ToolApproved(override_args=None if decision.args is None else dict(decision.args))
         else:
-            results.approvals[call] = ToolDenied(said.message) if said.message else ToolDenied()
+            results.approvals[call] = ToolDenied(decision.message) if decision.message else ToolDenied()
     return {"message_history": conversation_of(deferral.messages), "deferred_tool_results": results}
 
 

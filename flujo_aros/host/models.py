@@ -67,9 +67,9 @@ def _unusable(name: str, why: str) -> str:
     if package is not None:
         ours = "flujo_aros" if package[1] in ("openai", "anthropic") else "pydantic-ai-slim"
         return f"the model {name!r} needs a package: pip install '{ours}[{package[1]}]'"
-    said = why.partition(" To try Pydantic AI without")[0].rstrip(". ")
-    local = f"; {_KEYLESS}" if "_API_KEY`" in said else ""
-    return f"the model {name!r} cannot be used: {said}{local}"
+    reason = why.partition(" To try Pydantic AI without")[0].rstrip(". ")
+    local = f"; {_KEYLESS}" if "_API_KEY`" in reason else ""
+    return f"the model {name!r} cannot be used: {reason}{local}"
 
 
 _KEYLESS: Final = (

@@ -456,6 +456,6 @@ class PartialOutput:
         partial = self._reader.feed(text[len(self._text) :])
         self._text = text
         if partial is not None:
-            shown = partial.value
-            self._json = _NOTHING if shown is None else to_json(shown, inf_nan_mode="constants").decode()
+            preview = partial.value
+            self._json = _NOTHING if preview is None else to_json(preview, inf_nan_mode="constants").decode()
         return self._json

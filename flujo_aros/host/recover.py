@@ -448,14 +448,14 @@ def put_behind(run: Run, text: str, outcome: Outcome[Any]) -> str:
     if outcome.text.startswith(text) and text.strip():  # the reply was cut, and this is its rest
         exchange.settled, exchange.appended = (outcome.text, outcome), outcome.text[len(text) :]
         return exchange.appended
-    said = prose_of(text)
+    prose = prose_of(text)
     cut = exchange.fault is not None or was_cut(run.finish)
-    if said and cut_prose(text, "$.prose", truncated=cut) is not None:
+    if prose and cut_prose(text, "$.prose", truncated=cut) is not None:
         return ""  # nothing appended to a truncated text completes it: another reply replaces it at the end
     found: Block = outcome.value
     added = json.dumps(found.fields, ensure_ascii=False)
-    if said:
-        found = Block(found.fields, said)
+    if prose:
+        found = Block(found.fields, prose)
     elif outcome.trust is not Trust.SYNTHESIZED:  # there was no text before; now it follows the block
         added = outcome.text
     exchange.appended = f"\n\n{added}" if text.strip() else added

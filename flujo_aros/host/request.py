@@ -278,22 +278,22 @@ def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False, for_
     For records, images and other content are described in a line, and the last request includes the results of its
     tools. Otherwise only text counts.
     """
-    said: list[str] = []
+    parts: list[str] = []
     for message in messages:
         if not isinstance(message, ModelRequest):
             continue
-        if message.instructions and message.instructions not in said:  # every request of a run repeats them
-            said.append(message.instructions)
+        if message.instructions and message.instructions not in parts:  # every request of a run repeats them
+            parts.append(message.instructions)
         for part in message.parts:
             if isinstance(part, SystemPromptPart):
-                said.append(part.content)
+                parts.append(part.content)
             elif isinstance(part, UserPromptPart) and not system_only:
                 for piece in (part.content,) if isinstance(part.content, str) else part.content:
                     if isinstance(piece, str):
-                        said.append(piece)
+                        parts.append(piece)
                     elif for_records and is_content(piece):
-                        said.append(mark_of(piece))
-    return "\n\n".join(filter(None, [*said, *(_returned(messages) if for_records else ())]))
+                        parts.append(mark_of(piece))
+    return "\n\n".join(filter(None, [*parts, *(_returned(messages) if for_records else ())]))
 
 
 def _returned(messages: Sequence[ModelMessage]) -> Iterator[str]:
@@ -513,8 +513,8 @@ def _prompted(parameters: ModelRequestParameters, run: Run, why: str) -> ModelRe
     """
     words = in_words(parameters)
     if words is not None:
-        run.exchange.schema_refused = said = f"{why}; prompted with the schema instead"
-        emit(StageSkipped(stage=parameters.output_mode, why=said, model=run.exchange.model))
+        run.exchange.schema_refused = reason = f"{why}; prompted with the schema instead"
+        emit(StageSkipped(stage=parameters.output_mode, why=reason, model=run.exchange.model))
     return words
 
 

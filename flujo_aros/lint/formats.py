@@ -132,10 +132,10 @@ def _excerpt(positions: Positions, place: Place, end_place: Place, style: str, p
     pad = " " * len(number)
     before = "".join("\t" if char == "\t" else " " * _width(char) for char in visible(source[:at]))
     carets = "^" * max(1, sum(_width(char) for char in visible(source[at:end])))
-    shown = visible(_masked(source)).replace("\n", "")
+    line = visible(_masked(source)).replace("\n", "")
     return [
         f" {pad} {bar}",
-        f" {paint(number, 'dim')} {bar} {shown}",
+        f" {paint(number, 'dim')} {bar} {line}",
         f" {pad} {bar} {before}{paint(carets, style)}",
     ]
 
@@ -302,5 +302,5 @@ def _artifact(file: Linted) -> dict[str, Any]:
 
 def _fingerprint(file: Linted, finding: Finding) -> str:
     """Return a fingerprint that stays the same when lines move."""
-    said = "\0".join((Path(file.path).as_posix(), finding.code, finding.step or "", finding.message))
-    return hashlib.sha256(said.encode()).hexdigest()[:32]
+    content = "\0".join((Path(file.path).as_posix(), finding.code, finding.step or "", finding.message))
+    return hashlib.sha256(content.encode()).hexdigest()[:32]

@@ -441,7 +441,7 @@ def _listed(made: Agreement[Any]) -> str:
 
 def _votes_in_words(field: Field) -> str:
     """Return the values of a contested field, with their votes."""
-    said = [(field.value, field.votes), *field.dissent]
-    counted = [f"{as_json(value)} ({votes} of {field.of})" for value, votes in said if votes]
+    values = [(field.value, field.votes), *field.dissent]
+    counted = [f"{as_json(value)} ({votes} of {field.of})" for value, votes in values if votes]
     made_up = [f"{as_json(field.value)} is not in the text"] if not field.votes else []
     return ", ".join(counted or made_up)

@@ -154,8 +154,8 @@ def _agent(step: Step, name: str) -> Bound:
 def _cost(step: Step, agent: AgentSpec, repairs: int) -> Decimal | str:
     """Return the maximum cost of one run of an agent, repairs included, or a string that says why it is unknown."""
     settings = {**agent.model_settings, **step.facts.settings}
-    said = settings.get("max_tokens")
-    first = said if isinstance(said, int) else None
+    max_tokens = settings.get("max_tokens")
+    first = max_tokens if isinstance(max_tokens, int) else None
     stages = _stages(step)
     resume = next((stage for stage in stages if isinstance(stage, Resume)), None)
     larger = first if resume is None or first is None else max(first, resume.max_tokens or int(first * resume.factor))

@@ -141,8 +141,8 @@ def check_user_confirmation(value: Any) -> str:
     >>> check_user_confirmation("Yes!"), check_user_confirmation("maybe")
     ('approved', 'denied')
     """
-    said = str(value).strip().strip(".!").lower()
-    return "approved" if said in _YES else "denied"
+    answer = str(value).strip().strip(".!").lower()
+    return "approved" if answer in _YES else "denied"
 
 
 def _json_object(text: str) -> dict[str, Any] | None:

@@ -111,12 +111,12 @@ def judged_answer(answer: Any, contract: Contract[Any] | None) -> Outcome[Any]:
 
 def _no_answer(given: str, contract: Contract[Any]) -> Issue:
     found = repr(shorten(given, 60, placeholder="…"))
-    said = f"{found} is not one of the possible answers"
+    problem = f"{found} is not one of the possible answers"
     if not given.strip():
-        said = "it is empty"
+        problem = "it is empty"
     elif "string" not in contract.shape.types:
-        said = f"expected {wanted_type(contract.shape)}, found the string {found}"
-    return Issue("$", Reason.NO_JSON.value, said)
+        problem = f"expected {wanted_type(contract.shape)}, found the string {found}"
+    return Issue("$", Reason.NO_JSON.value, problem)
 
 
 def rejected_answer(message: str, outcome: Outcome[Any]) -> str:
@@ -174,8 +174,8 @@ def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None
     outcome = _judged_decision(context.answer.value, _schema(work.calls))
     if not isinstance(outcome, Accepted):
         raise _pause(work, rejected_answer(question, outcome), rejected=True)
-    said = _by_call(work.calls, outcome.value)
-    decisions = {call.id: _decision(call, said[key]) for key, call in _keys(work.calls).items()}
+    answers = _by_call(work.calls, outcome.value)
+    decisions = {call.id: _decision(call, answers[key]) for key, call in _keys(work.calls).items()}
     return work, decisions
 
 
@@ -187,9 +187,9 @@ def _judged_decision(answer: Any, schema: Mapping[str, Any]) -> Outcome[Any]:
     *short, full = schema.get("anyOf", (schema,))
     if not short or is_dict(answer) or (isinstance(answer, str) and "{" in answer):
         return judged_answer(answer, compile_contract(full))  # and not the choice, whose errors would hide these
-    said = _SPOKEN.get(answer.strip().casefold()) if isinstance(answer, str) else answer
-    if isinstance(said, bool):
-        return Accepted(said, Trust.CLEAN, "first", (), _shown(answer))
+    spoken = _SPOKEN.get(answer.strip().casefold()) if isinstance(answer, str) else answer
+    if isinstance(spoken, bool):
+        return Accepted(spoken, Trust.CLEAN, "first", (), _shown(answer))
     expected = f'expected {", ".join(_SPOKEN)}, or an object such as {{"approve": false, "message": "why"}}'
     issue = Issue("$", "invalid", f"{expected}, found {shorten(_shown(answer), 60, placeholder='…')!r}")
     return Rejected(Reason.INVALID, (issue,), _shown(answer))
@@ -224,8 +224,8 @@ def _call(key: str, call: DeferredCall) -> str:
     """Return one call in code notation, with the metadata of the tool."""
     args = ", ".join(f"{name}={brief(value, _LONGEST)}" for name, value in call.args.items())
     about = ", ".join(f"{name}: {brief(value, _LONGEST)}" for name, value in (call.metadata or {}).items())
-    said = "" if call.metadata is None else f"  ({about})"
-    return f"{key}({args}){said}"
+    suffix = "" if call.metadata is None else f"  ({about})"
+    return f"{key}({args}){suffix}"
 
 
 def _schema(calls: Sequence[DeferredCall]) -> dict[str, Any]:
@@ -266,9 +266,9 @@ def _by_call(calls: Sequence[DeferredCall], answer: Any) -> Mapping[str, Any]:
     return dict.fromkeys(keys, answer) if alone else cast("Mapping[str, Any]", answer)
 
 
-def _decision(call: DeferredCall, said: Any) -> Decision:
+def _decision(call: DeferredCall, value: Any) -> Decision:
     if call.kind == "result":
-        return Result(said)
-    if is_dict(said):
-        return Approval(said["approve"], said.get("args"), said.get("message", ""))
-    return Approval(_WORDS[said])
+        return Result(value)
+    if is_dict(value):
+        return Approval(value["approve"], value.get("args"), value.get("message", ""))
+    return Approval(_WORDS[value])

@@ -164,13 +164,13 @@ _CLIPPED.maxlevel = 3
 
 def _short(self: Any) -> str:
     """Return the name of a step and its non-default options, each in a few words."""
-    shown = [repr(self.name)] if hasattr(self, "name") else []
+    parts = [repr(self.name)] if hasattr(self, "name") else []
     for each in dataclasses.fields(self):
         value = getattr(self, each.name)
         default = each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
         if each.init and each.repr and each.name != "name" and value is not default and value != default:
-            shown.append(f"{each.name}={_CLIPPED.repr(value)}")
-    return f"{type(self).__name__}({', '.join(shown)})"
+            parts.append(f"{each.name}={_CLIPPED.repr(value)}")
+    return f"{type(self).__name__}({', '.join(parts)})"
 
 
 def put(made: object, **values: object) -> None:

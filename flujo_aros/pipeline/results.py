@@ -99,8 +99,8 @@ class StepResult(Generic[T_co]):
 
     def __repr__(self) -> str:
         """Return one line: how it ended, its trust, and its value, abbreviated."""
-        shown = self.handed_on
-        value = "" if shown is None else f", {_brief(shown)}"
+        passed_on = self.handed_on
+        value = "" if passed_on is None else f", {_brief(passed_on)}"
         return (
             f"<StepResult {self.name}: {', '.join(filter(None, [self.status.value, self.trust, self.reason]))}{value}>"
         )

@@ -498,8 +498,8 @@ class Runner(Generic[T_co]):
         if self.usage_limits is not None:
             spent = ledger.spent_before("", task.recorded.values())
             budget = Budget(self.usage_limits, "the run", spent=spent)
-        said = {} if task.answer is None else {"resume_input": task.answer.value}
-        return Frame("", task.given, task.given, {}, said, task.shared, budget)
+        variables = {} if task.answer is None else {"resume_input": task.answer.value}
+        return Frame("", task.given, task.given, {}, variables, task.shared, budget)
 
     def _ended(self, task: RunTask, ledger: RunLedger, pause: PauseRun | None, began: Any) -> RunResult[T_co]:
         result = ledger.result_with(task.shared.value)

@@ -769,7 +769,7 @@ class Step(TakesInput[T_co]):
         return outcome.because if is_value and (self.checks or contract.checks) else outcome
 
     async def _iterate(self, prompt: Prompt, signal: CompletionSignal, context: StepContext) -> Settlement[Any]:
-        calls, said = 0, ""
+        calls, last = 0, ""
         stages: tuple[StageRecord, ...] = ()
         instruction = signal.instruction()
         text = f"{prompt}\n\n{instruction}" if isinstance(prompt, str) else [*prompt, instruction]
@@ -779,13 +779,13 @@ class Step(TakesInput[T_co]):
                 await context.live(TextReplaced(text=""))  # the text shown so far is not final
             run = await self._ask(text, context, (), turn)  # a reply that is not final is not validated
             calls, stages = calls + run.calls, (*stages, *run.stages)
-            said = run.outcome.text
+            last = run.outcome.text
             if not isinstance(run.outcome, Accepted):
                 return Settlement(run.outcome, calls, stages)
-            if signal.stands_in(said, self.facts.contract):
+            if signal.stands_in(last, self.facts.contract):
                 return Settlement(await judged_awaiting(run.outcome, self.checks), calls, stages, messages=run.messages)
         words = f"no {signal.mark} within {self.max_iterations} iterations"
-        return Settlement(Rejected(Reason.INVALID, (Issue("$", "not_complete", words),), said), calls, stages)
+        return Settlement(Rejected(Reason.INVALID, (Issue("$", "not_complete", words),), last), calls, stages)
 
     async def _ask(
         self, prompt: Prompt, context: StepContext, checks: Sequence[Check], iteration: int = 0

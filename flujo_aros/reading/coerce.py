@@ -828,8 +828,8 @@ class Coercion:
 
     def _type_issue(self, node: Node, shape: Shape, path: Path, found: str) -> Any:
         form = shape.format if shape.format in TIMES else None
-        said = f"expected {wanted_type(shape)}, found {found}" if form is None else not_a_time(form, "", found)
-        return self._issue(path, "type", said, node)
+        message = f"expected {wanted_type(shape)}, found {found}" if form is None else not_a_time(form, "", found)
+        return self._issue(path, "type", message, node)
 
     def _issue(self, path: Path, code: str, message: str, node: Node | None = None) -> Any:
         if self.counts is not None and path is not None and unlink(path)[0] not in self.counts.keys:
@@ -860,10 +860,10 @@ def _names_another(node: Node, edits: Iterable[Edit], rest: Iterable[Leftover], 
     names = {fold(branch.title) for branch in shape.branches if branch.title} - {fold(chosen.title)}
     if not names:
         return False
-    said = [left.member.node.value for left in rest if left.member.node.kind == STRING]
+    strings = [left.member.node.value for left in rest if left.member.node.kind == STRING]
     if node.kind == OBJECT and any(edit.code == "envelope" for edit in edits):
-        said += [member.key for member in node.value]
-    return any(fold(word) in names for word in said)
+        strings += [member.key for member in node.value]
+    return any(fold(word) in names for word in strings)
 
 
 _PAIRS: Final = ({"name", "value"}, {"key", "value"}, {"field", "value"}, {"k", "v"})

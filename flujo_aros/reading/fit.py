@@ -344,14 +344,14 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
     value = member.node.value
     words = name_words(member.key)
     rest = [word for word in words if word not in _SUPERSEDING]
-    name, said = fold(member.key), _strings_in(member.node)
-    if said and _REMARKS.issuperset(words):
-        text = "\n".join(said)
+    name, strings = fold(member.key), _strings_in(member.node)
+    if strings and _REMARKS.issuperset(words):
+        text = "\n".join(strings)
         if CORRECTS.search(text) or ELIDES.search(text) or doubted_in(text, shape, lambda: values):
             return True
         return contradiction_in(text, shape, lambda: values) is not None
-    if said and not _UNCERTAIN.isdisjoint(words):
-        return any(values.get(shape.name_of(each) or each) not in (None, "", []) for each in said)
+    if strings and not _UNCERTAIN.isdisjoint(words):
+        return any(values.get(shape.name_of(each) or each) not in (None, "", []) for each in strings)
     if isinstance(value, bool) and name in (_INCOMPLETE if value else _COMPLETE):
         return True
     if name in _CONTINUED and value not in (None, False, "", 0):

@@ -1247,5 +1247,5 @@ def _is_remark(rest: list[str]) -> bool:
 def say_choices(shape: Shape, limit: int = 12) -> str:
     """Return the choices, prepared for searching a sentence."""
     choices: tuple[Any, ...] = shape.choices or ()
-    shown = ", ".join(repr(choice) for choice in choices[:limit])
-    return f"{shown}, …" if len(choices) > limit else shown
+    listed = ", ".join(repr(choice) for choice in choices[:limit])
+    return f"{listed}, …" if len(choices) > limit else listed

@@ -271,8 +271,8 @@ class Source:
         """The text to search for values, with or without JSON escapes."""
         if "\\" not in self.text:
             return folded(self.text)
-        said = _ESCAPE.sub(_unescaped, self.text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return f"{folded(said)}\n{folded(self.text.replace(chr(92), ''))}"
+        text = _ESCAPE.sub(_unescaped, self.text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return f"{folded(text)}\n{folded(self.text.replace(chr(92), ''))}"
 
     @cached_property
     def _words(self) -> frozenset[str]:
@@ -431,9 +431,9 @@ class Examples:
         rest = folded(without(self.text, places))
         return sum(_weight(leaf) for leaf in distinctive if folded(str(leaf)) not in rest) >= _ENOUGH
 
-    def _say(self, said: str) -> bool:
+    def _say(self, text: str) -> bool:
         """Return whether the prompt shows this text as an example."""
-        words = said.strip()
+        words = text.strip()
         if len(words.split()) < _SAID or _written(words) not in self.text:
             return False
         places = [match.span() for match in re.finditer(re.escape(_written(words)), self.text)]

@@ -290,9 +290,9 @@ def _spellings(label: _Labelled, quotes: Quotes) -> Iterator[str]:
         if mark is not None and _TAIL.fullmatch(written, ends.end()):
             return
     yield written
-    said = unescaped(written, mark or '"')
-    if said != written:
-        yield said
+    plain = unescaped(written, mark or '"')
+    if plain != written:
+        yield plain
 
 
 def _labelled(text: str) -> Iterator[_Labelled]:

@@ -193,13 +193,13 @@ def unescaped(written: str, mark: str) -> str:
     return written if found.lone or found.dangling else found.value
 
 
-def escaped(said: str, mark: str) -> str:
+def escaped(text: str, mark: str) -> str:
     """Return a string escaped as the content of a JSON string, in a form that no reader can misread.
 
     >>> print(escaped('12" \\\\new', '"'))
     12\\" \\\\new
     """
-    return (_ESCAPED_SINGLE if mark == "'" else _ESCAPED).sub(_escape, said)
+    return (_ESCAPED_SINGLE if mark == "'" else _ESCAPED).sub(_escape, text)
 
 
 def _escape(found: re.Match[str]) -> str:

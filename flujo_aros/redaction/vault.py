@@ -113,8 +113,8 @@ class Vault:
 
     @cached_property
     def _values(self) -> Matcher:
-        shown = secrets_of(self.text) if self.labelled else tuple(secrets_by_context(self.text))
-        forms = (form for value in shown for case in _cases(value) for form in (case, *_forms(case)))
+        secrets = secrets_of(self.text) if self.labelled else tuple(secrets_by_context(self.text))
+        forms = (form for value in secrets for case in _cases(value) for form in (case, *_forms(case)))
         return Matcher((*self._named, *self._known, *forms))
 
     def _found(self, text: str) -> Iterator[tuple[int, int]]:

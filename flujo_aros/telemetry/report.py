@@ -214,8 +214,8 @@ def _entries(chapter: Chapter) -> list[Entry]:
     rung: Entry | None = None
     for part in chapter.parts:
         if not isinstance(part, JournalStage):
-            shown = ShownReply.of_reading(part) if isinstance(part, JournalReading) else part
-            entry = Entry("call" if shown is part else "reply", shown, turns.get(part.id, ""))
+            reply = ShownReply.of_reading(part) if isinstance(part, JournalReading) else part
+            entry = Entry("call" if reply is part else "reply", reply, turns.get(part.id, ""))
             mine = rung is not None and isinstance(rung.shown, JournalStage) and part.stage == rung.shown.stage
             (rung.inside if rung is not None and mine else found).append(entry)
         elif part.outcome != "skipped":

@@ -126,8 +126,8 @@ def _switched_off(located: Located, step: Step) -> str | None:
 
 
 def _is_written(located: Located, step: Step) -> bool:
-    said = member(located.node, "processing", "structured_output") is not None or step.processing.enforce_grammar
-    return said or getattr(step.agent, "output_mode", "auto") != "auto" or step.contract is not None
+    has_mode = member(located.node, "processing", "structured_output") is not None or step.processing.enforce_grammar
+    return has_mode or getattr(step.agent, "output_mode", "auto") != "auto" or step.contract is not None
 
 
 def _span(located: Located) -> tuple[Place, Place]:
@@ -705,12 +705,12 @@ def _types(schema: JsonSchema) -> set[str]:
     return {"number" if kind == "integer" else kind for kind in listed}
 
 
-def _word_of(shown: str) -> str:
+def _word_of(literal: str) -> str:
     """Return the JSON type of a constant, by its `repr`."""
-    if shown in ("True", "False"):
+    if literal in ("True", "False"):
         return "boolean"
     starts = {"'": "string", '"': "string", "{": "object", "[": "array", "N": "null"}
-    return starts.get(shown[:1], "number")
+    return starts.get(literal[:1], "number")
 
 
 def _ranges_apart(one: JsonSchema, two: JsonSchema) -> bool:

@@ -84,7 +84,7 @@ def temporal_life(url: str, run_id: str, folder: Path, witness: Witness) -> RunR
             witness.hook(what)
 
     hook_methods(hook, _Rows, ("started", "settled", "finish"))
-    kept = _ArosRun._made
+    kept = _ArosRun._make_call
 
     async def watched(self: _ArosRun, key: str, make: Any, keep: Any) -> Any:
         hook(f"before call {key}")
@@ -92,7 +92,7 @@ def temporal_life(url: str, run_id: str, folder: Path, witness: Witness) -> RunR
         hook(f"kept call {key}")
         return record
 
-    _ArosRun._made = watched  # type: ignore[method-assign]
+    _ArosRun._make_call = watched  # type: ignore[method-assign]
 
     async def main() -> RunResult:
         async with Temporal(url, queue=run_id) as engine:

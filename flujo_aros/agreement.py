@@ -80,10 +80,10 @@ class Field:
     def explain(self) -> str:
         """Return one readable line: the votes, the value, and the dissenting values."""
         mark = "agreed" if self.agreed else "contested"
-        others = ", ".join(f"{_shown(value)} ({votes})" for value, votes in self.dissent)
+        others = ", ".join(f"{_display(value)} ({votes})" for value, votes in self.dissent)
         against = f"; others: {others}" if others else ""
         missing = f"; {self.made_up} not in the source" if self.made_up else ""
-        return f"{self.path}  {mark} {self.votes} of {self.of}  {_shown(self.value)}{against}{missing}"
+        return f"{self.path}  {mark} {self.votes} of {self.of}  {_display(self.value)}{against}{missing}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON. An absent value is left out."""
@@ -283,7 +283,7 @@ class _Ballot:
             return self.base
         here = path_of(path)
         return Trust.lowest(
-            [self.base, *(trust for at, trust in self.repairs if _within(here, at) or _within(at, here))]
+            [self.base, *(trust for at, trust in self.repairs if _is_under(here, at) or _is_under(at, here))]
         )
 
 
@@ -297,7 +297,7 @@ def _made_up(value: Any, source: Source | None) -> frozenset[Path]:
     return frozenset(place for place, leaf in leaves(value) if source.risk_of(place, leaf) is Risk.LOSSY)
 
 
-def _within(path: str, outer: str) -> bool:
+def _is_under(path: str, outer: str) -> bool:
     return path.startswith(outer) and (len(path) == len(outer) or path[len(outer)] in ".[")
 
 
@@ -340,7 +340,7 @@ class _Tally:
         for is_kind, descend in ((is_dict, self._object), (is_list, self._list)):
             inside = [vote for vote in votes if is_kind(vote.value)]
             filled = any(vote.value for vote in inside)
-            if filled and 2 * len(inside) >= len(votes) and len(inside) >= _most_alike(votes, shape):
+            if filled and 2 * len(inside) >= len(votes) and len(inside) >= _largest_group(votes, shape):
                 if len(inside) == len(votes):
                     return descend(inside, shape, path)
                 # The existence of the item and its contents are separate questions: a reading without it abstains from
@@ -362,8 +362,8 @@ class _Tally:
         return made
 
     def _list(self, votes: _Votes, shape: Shape, path: Path) -> Any:
-        slots = _aligned(votes, shape)
-        if not self._settled(len(votes), self.left, len(votes) + self.left):
+        slots = _align(votes, shape)
+        if not self._is_settled(len(votes), self.left, len(votes) + self.left):
             self.open.append(path_of(path))  # an item that no reading has contained yet could still win
         kept: list[_Votes] = []
         left_out: list[_Votes] = []
@@ -387,7 +387,7 @@ class _Tally:
         trust = Trust.lowest([worth, unanimous if agreed else Trust.DEGRADED])
         dissent = tuple((group.value, group.count) for group in ranked[1:] if group.count)
         # A made-up value does not count here, but shows whether there is a list or an object around it.
-        settled = self._settled(top, second + self.left, cast + self.left) and not (made_up and self.left)
+        settled = self._is_settled(top, second + self.left, cast + self.left) and not (made_up and self.left)
         is_open = not settled or (agreed and self._may_be_written_otherwise(ranked[0]))
         name = path_of(path)
         made = Field(name, top, cast, ranked[0].value, dissent, trust, agreed, self.total - cast, is_open, made_up)
@@ -396,7 +396,7 @@ class _Tally:
             self.open.append(name)
         return made.value
 
-    def _settled(self, top: int, rival: int, cast: int) -> bool:
+    def _is_settled(self, top: int, rival: int, cast: int) -> bool:
         """Return whether further readings can change neither the winner nor whether it has enough votes.
 
         `rival` is the number of votes that another value can still reach, `cast` the maximum number of votes.
@@ -437,7 +437,7 @@ def _groups(votes: _Votes, shape: Shape) -> list[_Group]:
     return [_Group(_spelling(group), group) for group in found.values()]
 
 
-def _most_alike(votes: _Votes, shape: Shape) -> int:
+def _largest_group(votes: _Votes, shape: Shape) -> int:
     """Return the size of the largest group whose value is neither an object nor a list."""
     plain = [vote for vote in votes if not isinstance(vote.value, (dict, list))]
     return max((len(group.votes) for group in _groups(plain, shape)), default=0)
@@ -453,7 +453,7 @@ def _spelling(group: _Votes) -> Any:
     return max(written.values(), key=lambda same: (len(same), same[0] is not ABSENT))[0]
 
 
-def _shown(value: Any) -> str:
+def _display(value: Any) -> str:
     """Return a value on one line, for display."""
     return str(value.value) if value is ABSENT else brief(value, 80)
 
@@ -522,7 +522,7 @@ class _Slot:
     votes: dict[int, _Vote]
 
 
-def _aligned(votes: _Votes, shape: Shape) -> list[_Slot]:
+def _align(votes: _Votes, shape: Shape) -> list[_Slot]:
     """Return the items of all lists, each aligned with the best match in the earlier readings.
 
     Readings are processed in order: a later one never changes how the earlier ones were aligned.

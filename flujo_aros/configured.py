@@ -38,7 +38,9 @@ class Configured(BaseModel):
             kind = type(self)
             name = next((name for name in options if name not in kind.model_fields), None)
             if name is not None:
-                raise TypeError(f"{kind.__name__} has no option {name!r}{_meant(name, kind.model_fields)}") from None
+                raise TypeError(
+                    f"{kind.__name__} has no option {name!r}{_suggest_name(name, kind.model_fields)}"
+                ) from None
             raise UsageError(f"{kind.__name__}: {option_errors(kind, error)}") from None
 
     vars(__init__)["__pydantic_base_init__"] = (
@@ -66,13 +68,13 @@ def option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
         return f"{place}: a {what} is a name, or a mapping with `{what}: NAME`"
     if detail["type"] == "extra_forbidden":
         known = hints_of(owner_of(kind, detail["loc"]))
-        return _meant(str(detail["loc"][-1]), known).after(f"{place}: unknown option")
+        return _suggest_name(str(detail["loc"][-1]), known).after(f"{place}: unknown option")
     if detail["type"] == "missing":
         return f"{place} is missing"
     return sentence(detail)
 
 
-def _meant(name: str, known: Iterable[str]) -> Hint:
+def _suggest_name(name: str, known: Iterable[str]) -> Hint:
     """Return the nearest valid name, or all of them if none is near."""
     names = sorted(known)
     return nearest(name, names, closed=True) or Hint(f"; known: {', '.join(names)}")

@@ -417,7 +417,7 @@ def span(started: Event) -> AbstractContextManager[Finish, None]:
     return _Span(started)
 
 
-def _opened(around: Scope, started: Event) -> Scope:
+def _open_scope(around: Scope, started: Event) -> Scope:
     """Return the scope of the operation that starts, nested in the current one."""
     own = next(_ids)
     new: dict[str, Any] = {"id": own, "path": (*around.path, own), "began": time.perf_counter()}
@@ -451,7 +451,7 @@ class _Span:
 
     def __enter__(self) -> Finish:
         self._around = _scope.get()
-        self._own = _opened(self._around, self._started)
+        self._own = _open_scope(self._around, self._started)
         _scope.set(self._own)
         observers = _observers.get()
         if observers:

@@ -508,7 +508,7 @@ KEYS: Final[Mapping[str, str]] = {
 
 
 @cache
-def _documented(module: str) -> Mapping[str, Mapping[str, str]]:
+def _field_descriptions(module: str) -> Mapping[str, Mapping[str, str]]:
     """Return the descriptions of the fields of a module's classes: the string below each in the source code, if
     available.
     """
@@ -541,7 +541,7 @@ def _descriptions() -> Mapping[str, str]:
     for model, owner, keys in owners:
         for each in owner.__mro__:
             ours = each.__module__ not in _FOREIGN
-            for name, about in _documented(each.__module__).get(each.__name__, {}).items() if ours else ():
+            for name, about in _field_descriptions(each.__module__).get(each.__name__, {}).items() if ours else ():
                 key = keys.get(name, name)
                 found.setdefault(f"{model}.{key}", about)
                 found.setdefault(key, about)

@@ -61,7 +61,7 @@ def written_options(step: PipelineStep) -> Plain:
     elif isinstance(step, Loop):
         found = _loop(writing, step)["loop"]
     elif isinstance(step, Call):
-        found = _if_agent(writing, step)
+        found = _options_if_agent(writing, step)
     elif isinstance(step, Import) and step.outputs is not None:
         found = _import(writing, step)["config"]
     for each in (kind, COMMON) if kind is not None else ():
@@ -176,10 +176,10 @@ class _Writing:
 
 
 def _step(writing: _Writing, step: Step) -> Plain:
-    return {"uses": f"agents.{writing.agent(step)}", **_asked(step)}
+    return {"uses": f"agents.{writing.agent(step)}", **_agent_options(step)}
 
 
-def _asked(step: Step) -> Plain:
+def _agent_options(step: Step) -> Plain:
     """Return how an agent is asked, and how its reply is read."""
     plain = Plain()
     if step.model_settings:
@@ -201,16 +201,16 @@ def _extraction(step: Extraction) -> Plain:
 
 
 def _call(writing: _Writing, step: Call) -> Plain:
-    plain: Plain = {"uses": _function(step, step.function), **_if_agent(writing, step), **_shape(step)}
+    plain: Plain = {"uses": _function(step, step.function), **_options_if_agent(writing, step), **_shape(step)}
     return {**plain, "params": dict(step.params)} if step.params else plain
 
 
-def _if_agent(writing: _Writing, step: Call) -> Plain:
+def _options_if_agent(writing: _Writing, step: Call) -> Plain:
     """Return the options of a step that apply if its function is the name of an agent."""
     if not step.agent_options:
         return {}
     agent = Step(step.name, AgentSpec(model="local:any"), **step.agent_options)
-    return writing.options(KINDS["step"], agent, _asked(agent))
+    return writing.options(KINDS["step"], agent, _agent_options(agent))
 
 
 def _shape(step: PipelineStep) -> Plain:

@@ -55,34 +55,34 @@ class Environment:
         members = dict(root.members)
         for key in ("agents", "steps"):
             if key in members:
-                members[key] = self._filled(members[key], key)
+                members[key] = self._resolve(members[key], key)
         if "profiles" in members:
             members["profiles"] = self._settings(members["profiles"])
         if "imports" in members:
-            members["imports"] = self._members(members["imports"], self._imported)
+            members["imports"] = self._members(members["imports"], self._resolve_import)
         return root if members == root.members else replace(root, value=members)
 
-    def _imported(self, _: str, node: Node) -> Node:
+    def _resolve_import(self, _: str, node: Node) -> Node:
         return self.filled(node) if isinstance(node.value, dict) else self._text(node)[0]
 
     def _members(self, node: Node, read: Callable[[str, Node], Node]) -> Node:
         return replace(node, value={key: read(key, each) for key, each in node.members.items()})
 
-    def _filled(self, node: Node, key: str) -> Node:
+    def _resolve(self, node: Node, key: str) -> Node:
         """Return the value under a key of an agent, a step, or a part of one, with its references replaced."""
         if isinstance(node.value, list):
-            return replace(node, value=[self._filled(each, key) for each in node.elements])
+            return replace(node, value=[self._resolve(each, key) for each in node.elements])
         if not isinstance(node.value, dict):
             return node
         if key in _NAMED:
-            return self._members(node, lambda _, each: self._filled(each, ""))
+            return self._members(node, lambda _, each: self._resolve(each, ""))
         return self._members(node, self._member)
 
     def _member(self, key: str, node: Node) -> Node:
         if key == "from_file":
             return self._text(node)[0]
         if key == "model":
-            return self._kept(node)
+            return self._fill(node)
         if key in _NUMBERS and isinstance(node.value, str):
             return self._setting(node)
         if key in _SETTINGS:
@@ -94,15 +94,15 @@ class Environment:
             several = [self._operation(each) for each in node.elements]
             return replace(node, value=several) if several else self._operation(node)
         if key in _AS_WRITTEN or (key == "system_prompt" and isinstance(node.value, str)):
-            return self._as_written(node)
-        return self._filled(node, key)
+            return self._warn_of_references(node)
+        return self._resolve(node, key)
 
     def _operation(self, node: Node) -> Node:
         """Return a step under `init` or `finalize`. A short form (`set: context.note`) has only
         templates and values.
         """
         is_short = "name" not in node.members and not _SHORT.isdisjoint(node.members)
-        return self._as_written(node) if is_short else self._filled(node, "")
+        return self._warn_of_references(node) if is_short else self._resolve(node, "")
 
     def _settings(self, node: Node) -> Node:
         if isinstance(node.value, list):
@@ -113,11 +113,11 @@ class Environment:
 
     def _setting(self, node: Node) -> Node:
         """Return a setting that may be a number: the value of a lone reference is parsed like YAML."""
-        found = self._kept(node)
+        found = self._fill(node)
         whole = isinstance(node.value, str) and _WHOLE.fullmatch(node.value)
         return replace(found, value=read_scalar(found.value)) if whole and isinstance(found.value, str) else found
 
-    def _kept(self, node: Node) -> Node:
+    def _fill(self, node: Node) -> Node:
         filled, was_filled = self._text(node)
         if was_filled:
             self.values[str(filled.value)] = str(node.value)
@@ -151,10 +151,10 @@ class Environment:
             self.unset(node.place, message)
         return (node, False) if missing else (replace(node, value=filled), True)
 
-    def _as_written(self, node: Node) -> Node:
+    def _warn_of_references(self, node: Node) -> Node:
         """Return the node itself, with a warning if it looks like a reference."""
         for each in (*node.members.values(), *node.elements):
-            self._as_written(each)
+            self._warn_of_references(each)
         if isinstance(node.value, str) and _WHOLE.fullmatch(node.value):
             words = "variables are only replaced in settings, such as `model` and `model_settings`; for a text put the "
             self.warn(node.place, f"{node.value!r} is used literally: {words}value into the context (`--set`)")
@@ -279,7 +279,7 @@ class Chosen:
             made = {name: self._agent(each, name, profile) for name, each in agents.members.items()}
             members["agents"] = replace(agents, value=made)
         if "steps" in members:
-            members["steps"] = self._inside(members["steps"], profile)
+            members["steps"] = self._choose_inside(members["steps"], profile)
         return replace(root, value=members)
 
     def _profile(self, root: Node, note: Callable[[Place, str], None]) -> Mapping[str, str]:
@@ -315,13 +315,13 @@ class Chosen:
         chosen = chosen or profile.get(name) or profile.get("*") or written.value
         return replace(node, value={**node.members, "model": replace(written, value=chosen)})
 
-    def _inside(self, node: Node, profile: Mapping[str, str]) -> Node:
+    def _choose_inside(self, node: Node, profile: Mapping[str, str]) -> Node:
         """Return a step, or a part of one, with the chosen models in the agents inside it."""
         if isinstance(node.value, list):
-            return replace(node, value=[self._inside(each, profile) for each in node.elements])
+            return replace(node, value=[self._choose_inside(each, profile) for each in node.elements])
         if not isinstance(node.value, dict):
             return node
-        members = {key: self._inside(each, profile) for key, each in node.members.items() if key not in _KEPT}
+        members = {key: self._choose_inside(each, profile) for key, each in node.members.items() if key not in _KEPT}
         kept = {key: node.members[key] for key in node.members if key in _KEPT}
         uses = node.members.get("uses")
         if "params" in kept and uses is not None and str(uses.value).endswith(_ASKS):

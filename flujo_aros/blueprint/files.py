@@ -29,10 +29,10 @@ def why_unread(file: Path) -> str | None:
     """
     try:
         if S_ISDIR(file.stat().st_mode):
-            return f"is a folder; {_inside(file)}"
+            return f"is a folder; {_files_in_folder(file)}"
         return None
     except (FileNotFoundError, NotADirectoryError):
-        return f"does not exist{_beside(file)}"
+        return f"does not exist{_files_beside(file)}"
     except OSError as error:  # a name that is too long, a folder that may not be read
         return f"cannot be read: {error.strerror or error}"
 
@@ -58,7 +58,7 @@ def _not_text(place: Place, message: str) -> Problem:
     return Problem(message, place, Code.UNREADABLE)
 
 
-def _inside(folder: Path) -> str:
+def _files_in_folder(folder: Path) -> str:
     found = sorted(str(each) for each in folder.iterdir() if each.suffix in SUFFIXES and each.is_file())
     if not found:
         return "there is no .yaml file in it"
@@ -68,7 +68,7 @@ def _inside(folder: Path) -> str:
     return f"pass one of the blueprints in it: {', '.join(found[:_SHOWN])}{more}"
 
 
-def _beside(file: Path) -> str:
+def _files_beside(file: Path) -> str:
     folder = file.parent
     if not folder.is_dir():
         return f": there is no folder {str(folder)!r}"

@@ -112,12 +112,12 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
         loading.note(word.place, _no_such_kind("" if kind is None else str(word.plain())))
         return None
     if "meta" in members:
-        node = _with_meta(loading, node, kind)
+        node = _merge_meta(loading, node, kind)
     for key in _WITH_TEMPLATES & members.keys():
         loading.single_braces(members[key])
     known, at, doubts = len(loading.findings), len(loading.located), len(loading.doubts)
     written, node = node, loading.with_schema_files(node)
-    plain = _prepared(loading, node, kind)
+    plain = _normalize(loading, node, kind)
     name = str(plain.get("name"))
     where = around.at(around.path, f"{around.name}/{name}" if around.name else name)
     loading.located.append(Located(None, written, where.path, where.name))
@@ -464,14 +464,14 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
     if block.params is not None:
         why = "`params` are for callable steps; an agent has `model_settings`"
         making.loading.note(making.node.keys["params"], why)
-    step = cast("Step", _made(making, "step", block, {"agent": agent, **_asked(making, block)}))
+    step = cast("Step", _make_step(making, "step", block, {"agent": agent, **_agent_options(making, block)}))
     for key, message in warnings_of(step) if block.processing is not None else ():
         place = (making.member("processing", *key.split(".")) or making.node).place
         making.loading.warn(place, f"processing.{key} {message}")
     return step
 
 
-def _asked(making: Making, block: blocks.StepBlock) -> dict[str, Any]:
+def _agent_options(making: Making, block: blocks.StepBlock) -> dict[str, Any]:
     """Return the options of `Step` with a special form: how an agent is asked, and how its reply is read."""
     written = making.member("model_settings")
     sound = {} if written is None else making.loading.settings(written)
@@ -524,17 +524,17 @@ def _call(making: Making, block: blocks.StepBlock, target: Target) -> PipelineSt
     if target.builtin is not None:
         return built_in_step(block.name, target.builtin, params, **said(block, "input"), **common)
     making = replace(making, common=common)
-    special = {"function": target.function, "params": params, "agent_options": _if_agent(making, block)}
-    return _made(making, "call", block, special)
+    special = {"function": target.function, "params": params, "agent_options": _options_if_agent(making, block)}
+    return _make_step(making, "call", block, special)
 
 
-def _if_agent(making: Making, block: blocks.StepBlock) -> dict[str, Any]:
+def _options_if_agent(making: Making, block: blocks.StepBlock) -> dict[str, Any]:
     """Return the options of `Step` that a step with `uses: package.module:name` sets, in case the name is that of an
     agent.
     """
     if making.loading.lenient:
         return {}
-    given = {**_asked(making, block), **(options_of(making, blocks.KINDS["step"], block) or {})}
+    given = {**_agent_options(making, block), **(options_of(making, blocks.KINDS["step"], block) or {})}
     if given["contract"] is None:  # an agent with its own output type ignores it
         given["contract"] = given["processing"].schema
         given["processing"] = replace(given["processing"], schema=None)
@@ -566,10 +566,10 @@ def _import(making: Making, block: blocks.StepBlock, alias: str) -> PipelineStep
     pipeline, outputs = making.loading.imports[alias], _outputs(making)
     if pipeline is None:
         return None
-    return _made(making, "imports", block, {"pipeline": pipeline, "alias": alias, "outputs": outputs})
+    return _make_step(making, "imports", block, {"pipeline": pipeline, "alias": alias, "outputs": outputs})
 
 
-def _made(making: Making, word: str, block: blocks.StepKeys, special: dict[str, Any]) -> PipelineStep:
+def _make_step(making: Making, word: str, block: blocks.StepKeys, special: dict[str, Any]) -> PipelineStep:
     """Return a step of one of the kinds that share the word `step`."""
     kind = blocks.KINDS[word]
     given = options_of(making, kind, block) or {}
@@ -642,7 +642,7 @@ _CHANGES: Final = ("set", "append", "merge")
 _NEXT_INPUT: Final = "auto"
 
 
-def _with_meta(loading: Loading, node: Node, kind: str) -> Node:
+def _merge_meta(loading: Loading, node: Node, kind: str) -> Node:
     """Return a step with the keys that flujo accepts under `meta` moved into the step itself."""
     meta = node.members["meta"]
     for key in META_KEYS if kind == "step" else META_KEYS[1:]:
@@ -657,13 +657,13 @@ def _with_meta(loading: Loading, node: Node, kind: str) -> Node:
     return node
 
 
-def _prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
+def _normalize(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
     """Return the mapping of a step, with old names of keys replaced by current ones."""
     plain: dict[str, Any] = node.plain()
     if "step" in plain and "name" not in plain:
         plain["name"] = plain.pop("step")
     if loading.lenient:
-        _filled_in(loading, node, kind, plain)
+        _fill_defaults(loading, node, kind, plain)
     precheck = member(node, "processing", "reasoning_precheck") if "processing" in plain else None
     for key, place in precheck.keys.items() if precheck is not None else ():
         if key in PRECHECK_KEYS:
@@ -673,7 +673,7 @@ def _prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
     return plain
 
 
-def _filled_in(loading: Loading, node: Node, kind: str, plain: dict[str, Any]) -> None:
+def _fill_defaults(loading: Loading, node: Node, kind: str, plain: dict[str, Any]) -> None:
     """Fill in a valid name, and a default message, for lenient loading."""
     name = plain.get("name")
     if isinstance(name, str) and not STEP_NAME.fullmatch(name):
@@ -705,22 +705,22 @@ def _operation_nodes(making: Making, node: Node) -> Node:
         making.loading.warn(node.keys["history"], "'history' is ignored: a conversation begins with the first `input`")
         return node.like([])
     if not node.elements:
-        steps = _short(making, node, 1)
+        steps = _expand_short_form(making, node, 1)
         return node if steps is None else node.like(steps)
     made: list[Node] = []
     for number, each in enumerate(node.elements, start=1):
-        steps = None if "name" in each.members else _short(making, each, number)
+        steps = None if "name" in each.members else _expand_short_form(making, each, number)
         made += [each] if steps is None else steps
     return node.like(made)
 
 
-def _short(making: Making, node: Node, number: int) -> list[Node] | None:
+def _expand_short_form(making: Making, node: Node, number: int) -> list[Node] | None:
     """Return the steps that a short form expands to, or None for anything else."""
     output = next((node.members[key] for key in _OUTPUTS if key in node.members), None)
     if output is not None:
-        return [_added(node, "output", output)]
+        return [_context_update_step(node, "output", output)]
     if any(key in node.members for key in _CHANGES):
-        return list(_changed(making, node, number))
+        return list(_update_steps(making, node, number))
     return None
 
 
@@ -753,18 +753,18 @@ def _output_of(making: Making, node: Node) -> InputLike | None:
     only = output.members if set(output.members) <= {"text", "fields"} else {}
     found = (only.get("fields") or only.get("text") or output).plain()
     if only:
-        found = _without_words(making, output, found)
+        found = _translate_names(making, output, found)
     if isinstance(found, (str, dict, list)):
         return cast("InputLike", found)
     making.loading.note(output.place, f"output should be a template, or an object or list of templates, not {found!r}")
     return None
 
 
-def _without_words(making: Making, node: Node, output: Any) -> Any:
+def _translate_names(making: Making, node: Node, output: Any) -> Any:
     """Return the content of `text` or `fields`, with flujo's names for values translated into templates."""
     if isinstance(output, dict):
         members = cast("dict[str, Any]", output).items()
-        return {key: _without_words(making, node, value) for key, value in members}
+        return {key: _translate_names(making, node, value) for key, value in members}
     if output == _TALK:
         why = "conversations are not kept; `append` the turns to a list in `state` and pass that list on"
         making.loading.cannot_run(node.place, why)
@@ -787,7 +787,7 @@ def _next_input_of(making: Making, node: Node | None) -> str:
     return _NEXT_INPUT
 
 
-def _changed(making: Making, node: Node, number: int) -> Iterator[Node]:
+def _update_steps(making: Making, node: Node, number: int) -> Iterator[Node]:
     """Yield one step for each path that an operation changes."""
     operation = making.loading.block(blocks.Operation, node)
     if operation is None:
@@ -795,7 +795,7 @@ def _changed(making: Making, node: Node, number: int) -> Iterator[Node]:
     if operation.append is not None:
         target, value = operation.append.target.removeprefix("context."), as_template(operation.append.value)
         given = node.like({"list": f"{{{{ context.{target} or [] }}}}", "item": value})
-        yield _added(node, f"append {number}", given, agent=_APPEND, sink_to=target)
+        yield _context_update_step(node, f"append {number}", given, agent=_APPEND, sink_to=target)
     for key in ("set", "merge"):
         placed = operation.merge if key == "merge" else None
         if key == "set" and operation.set is not None:
@@ -803,7 +803,7 @@ def _changed(making: Making, node: Node, number: int) -> Iterator[Node]:
         for at, (target, value) in enumerate(_values(key, placed) if placed else ()):
             name = f"{key} {number}" if at == 0 else f"{key} {number}.{at + 1}"
             sink = target.removeprefix("context.")
-            yield _added(node, name, node.like(as_template(value)), sink_to=sink)
+            yield _context_update_step(node, name, node.like(as_template(value)), sink_to=sink)
 
 
 def _values(key: str, placed: blocks.Placed) -> list[tuple[str, Any]]:
@@ -812,7 +812,7 @@ def _values(key: str, placed: blocks.Placed) -> list[tuple[str, Any]]:
     return [(placed.target, placed.value)]
 
 
-def _added(node: Node, name: str, given: Node, **more: str) -> Node:
+def _context_update_step(node: Node, name: str, given: Node, **more: str) -> Node:
     return node.like({"name": name, "agent": _HAND_ON, "input": given, **more})
 
 

@@ -109,7 +109,7 @@ class Inspected:
             ends = self.root.ends()
             findings = [
                 replace(each, end=each.place and ends.get((each.place.line, each.place.column)))
-                for each in _sorted([*self.findings, *self.unset])
+                for each in _sort_problems([*self.findings, *self.unset])
             ]
             raise BlueprintError(source, findings, self.text)
         return self.pipeline
@@ -147,25 +147,25 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
         nowhere = Place(1, 1)
         return Inspected(Node(nowhere, nowhere, None), None, error.findings, text=text)
     try:
-        pipeline = _pipeline(_filled(root, loading) if "${" in text else root, loading, files)
+        pipeline = _pipeline(_resolve_references(root, loading) if "${" in text else root, loading, files)
     except EnoughError:
         pipeline = None
-    findings = _sorted([*loading.findings, *_behind(root, loading, files)])
+    findings = _sort_problems([*loading.findings, *_hidden_errors(root, loading, files)])
     agents = root.members.get("agents")
     return Inspected(
         root,
         None if findings else pipeline,
         findings,
-        _sorted(loading.warnings),
+        _sort_problems(loading.warnings),
         tuple(loading.located),
         agents.members if agents is not None else {},
         loading.modules,
-        _sorted(loading.unset),
+        _sort_problems(loading.unset),
         text,
     )
 
 
-def _sorted(problems: Iterable[Problem]) -> list[Problem]:
+def _sort_problems(problems: Iterable[Problem]) -> list[Problem]:
     """Return the problems in the order of the file, each once."""
     return sorted(set(problems), key=attrgetter("sort_key"))
 
@@ -174,13 +174,13 @@ _ROUNDS: Final = 3
 """The maximum number of passes in which misspelt names are corrected, since each pass may reveal others."""
 
 
-def _filled(root: Node, loading: Loading) -> Node:
+def _resolve_references(root: Node, loading: Loading) -> Node:
     """Return the document with its references to the environment replaced."""
     kept = loading.environment
     return Environment(os.environ, loading.note, loading.warn, loading.lacks, kept).filled(root)
 
 
-def _behind(root: Node, loading: Loading, files: tuple[Path, ...]) -> list[Problem]:
+def _hidden_errors(root: Node, loading: Loading, files: tuple[Path, ...]) -> list[Problem]:
     """Return the errors that appear once each misspelt name is corrected, such as those of a step whose kind is
     misspelt.
 
@@ -196,7 +196,7 @@ def _behind(root: Node, loading: Loading, files: tuple[Path, ...]) -> list[Probl
         again = Loading(loading.source, loading.folder, loading.allow, lenient=loading.lenient, chosen=loading.chosen)
         with suppress(EnoughError):
             if names:
-                _pipeline(_filled(root.with_names(names), again), again, files)
+                _pipeline(_resolve_references(root.with_names(names), again), again, files)
         known = {(each.place, each.message) for each in found}
         new = [each for each in again.findings if (each.place, each.message) not in known]
         if not new or len(found) + len(new) >= MAX_FINDINGS:
@@ -230,13 +230,13 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     if "profiles" in parts:
         _check_profiles(loading, parts["profiles"])
     for name, node in (imports.members if imports else {}).items():
-        loading.imports[name] = _imported(loading, node, files)
+        loading.imports[name] = _load_import(loading, node, files)
     nodes = [node for node in listed if isinstance(node.value, dict)]
     made = build_steps(loading, nodes, Where("steps", ""))
     if top is None or made is None or loading.findings:
         return None
     name = top.name or Path(loading.source).stem
-    warnings = [str(BlueprintError(loading.source, [each])) for each in _sorted(loading.warnings)]
+    warnings = [str(BlueprintError(loading.source, [each])) for each in _sort_problems(loading.warnings)]
     try:
         environment = loading.environment
         return Pipeline(made, name=name, description=top.description, warnings=warnings, environment=environment)
@@ -266,7 +266,7 @@ def _check_profiles(loading: Loading, profiles: Node) -> None:
                 loading.note(profile.keys[name], nearest(name, loading.agents).after(f"unknown agent {name!r}"))
 
 
-def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline | None:
+def _load_import(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline | None:
     """Return the pipeline of another blueprint, with its own agents and folder."""
     if isinstance(node.value, dict):
         chosen = loading.chosen.of_import()
@@ -302,15 +302,15 @@ def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline
     loading.modules = {**dict.fromkeys(inspected.modules, node.place), **loading.modules}
     for cause in inspected.findings:
         code = Code.IMPORT_CYCLE if cause.code is Code.IMPORT_CYCLE else Code.INVALID_IMPORT
-        loading.add(_caused(node.place, source, cause, code))
-    loading.unset += [_caused(node.place, source, cause, None, "in") for cause in inspected.unset]
+        loading.add(_problem_of_import(node.place, source, cause, code))
+    loading.unset += [_problem_of_import(node.place, source, cause, None, "in") for cause in inspected.unset]
     for cause in inspected.warnings:
         code = Code.IGNORED if cause.code is Code.IGNORED else Code.INVALID_IMPORT
-        loading.warnings.append(_caused(node.place, source, cause, code))
+        loading.warnings.append(_problem_of_import(node.place, source, cause, code))
     return inspected.pipeline
 
 
-def _caused(
+def _problem_of_import(
     place: Place, file: str, cause: Problem, code: Code | None, where: str = "in the imported blueprint"
 ) -> Problem:
     """Return the problem of an import whose file has a problem."""

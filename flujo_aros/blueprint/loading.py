@@ -85,7 +85,7 @@ def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
         others = {**AGENT_KEYS}
     elif len(path) == 1 and owner in BLOCKS.values():
         others = {**OTHER_KEYS, **{name: hint for each in keys for name, hint in IN_KIND.get(each, {}).items()}}
-        if key not in others and (elsewhere := _elsewhere(key)) is not None:
+        if key not in others and (elsewhere := _kind_that_has(key)) is not None:
             return elsewhere.after(start)
     elif "body" in keys:
         others = {
@@ -115,7 +115,7 @@ def may_be_left_out(kind: type[Any], path: tuple[str | int, ...]) -> bool:
     return found is not None and not found.is_required()
 
 
-def _elsewhere(key: str) -> Hint | None:
+def _kind_that_has(key: str) -> Hint | None:
     """Return the kind of step to which a misplaced key belongs."""
     kinds = [kind for kind, block in BLOCKS.items() if key in block.model_fields]
     if kinds:
@@ -210,7 +210,7 @@ def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
             yield from parts_of(node, f"{path}[]" if word == "items" else path)
 
 
-def _misspelt(schema: Node, *, compiles: bool) -> Iterator[tuple[Place, ContractError]]:
+def _misspelt_words(schema: Node, *, compiles: bool) -> Iterator[tuple[Place, ContractError]]:
     """Yield the misspelt words of a schema, each with its place: that of a key, or of a value."""
     plain = schema.plain()
     values = compile_contract(plain).values if compiles else None
@@ -356,7 +356,7 @@ class Loading:
                 details = error.errors(include_url=False)
             else:
                 return made
-            wrong = [detail for detail in details if not self._corrected(kind, node, data, detail)]
+            wrong = [detail for detail in details if not self._correct(kind, node, data, detail)]
             for detail in wrong:
                 if not is_misspelt(kind, detail, wrong):
                     self._note_detail(kind, node, detail)
@@ -373,7 +373,7 @@ class Loading:
             return unknown_key(kind, path).suggestion is None and drop(data, path)
         return detail["type"] not in _NO_VALUE and may_be_left_out(kind, path) and drop(data, path)
 
-    def _corrected(self, kind: type[Any], node: Node, data: Any, detail: ErrorDetails) -> bool:
+    def _correct(self, kind: type[Any], node: Node, data: Any, detail: ErrorDetails) -> bool:
         """Return whether the errors could be corrected in the plain data; each correction is a warning."""
         path: tuple[str | int, ...] = detail["loc"]
         if self._passes_over(kind, node, detail):
@@ -476,7 +476,7 @@ class Loading:
         if "from" in node.members and not node.members.keys() & {"type", "properties", "enum", "anyOf"}:
             return self._type(node.members["from"], alone=typed and len(node.members) == 1, typed=typed)
         wrong: list[tuple[Place, str | ContractError]] = [*_invalid_parts(node)]
-        wrong += _misspelt(node, compiles=not wrong)
+        wrong += _misspelt_words(node, compiles=not wrong)
         wrong += () if wrong else _accepts_every_value(node)
         for place, message in wrong:
             self.doubt(place, message)
@@ -541,7 +541,7 @@ class Loading:
         """Return the text of a prompt or a schema in the folder of the blueprint; None with its error recorded."""
         file = self.inside(name)
         if file is None:
-            self.note(place, self._not_inside(name, what))
+            self.note(place, self._why_outside(name, what))
             return None
         try:
             return read_text(file)
@@ -585,7 +585,7 @@ class Loading:
         file = (folder / name).resolve() if folder else None
         return file if folder and file and file.is_relative_to(folder) else None
 
-    def _not_inside(self, name: str, what: str) -> str:
+    def _why_outside(self, name: str, what: str) -> str:
         """Return the reason why the file with this name is not read, and the remedy."""
         if "\0" in name:
             return f"{name!r} is not the name of a file: it contains a NUL character"
@@ -607,7 +607,7 @@ class Loading:
         text = self._named_file(place, block.from_file, "prompt")
         if text is None:
             return None
-        filled = self._filled(text, block.variables, node) if block.variables else text
+        filled = self._fill_variables(text, block.variables, node) if block.variables else text
         left = next((each for each in _VARIABLE.finditer(filled) if not _TEMPLATED.match(each[0])), None)
         if left is not None:
             what = f"the prompt {block.from_file!r} has {left[0]!r}, and `variables` has no {left[1]!r}"
@@ -632,7 +632,7 @@ class Loading:
             what = f"`system_prompt` is not a template: the model sees {short(template)} literally"
             self.warn(node.place, f"{what}; {cure}")
 
-    def _filled(self, text: str, variables: Mapping[str, Any], node: Node) -> str:
+    def _fill_variables(self, text: str, variables: Mapping[str, Any], node: Node) -> str:
         """Return a prompt with its variables, which are plain values, inserted once."""
         for name, value in variables.items():
             if isinstance(value, str) and "{{" in value:

@@ -120,7 +120,7 @@ def target_of(loading: Loading, node: Node, who: str) -> Target | None:
     if isinstance(found.value, str):
         return named(loading, found, found.value, who)
     if isinstance(found.value, dict):
-        return _described(loading, found, who, member(node, "name"))
+        return _inline_agent(loading, found, who, member(node, "name"))
     loading.note(found.place, f"`agent` should be a name or a mapping, not {found.plain()!r}")
     return None
 
@@ -130,7 +130,7 @@ def named(loading: Loading, node: Node, name: str, who: str) -> Target | None:
     table, dot, alias = name.partition(".")
     tables: Mapping[str, Collection[str]] = {"agent": loading.agents, "import": loading.imports}
     if dot and alias in tables.get(table, ()):
-        loading.note(node.place, _surely(name, f"{table}s.{alias}").after(f"there is no {name!r}"))
+        loading.note(node.place, _sure_suggestion(name, f"{table}s.{alias}").after(f"there is no {name!r}"))
         return None
     if name.startswith("agents."):
         return _agent(loading, node, name.removeprefix("agents."))
@@ -200,7 +200,7 @@ def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
             hint = Hint(f"; write {path['module']}:{path['name']}, and allow its file: --allow {path['file']}")
         elif isinstance(text, str) and key in ("uses", "agent"):
             tables = [table for table in ("agents", "imports") if text in getattr(loading, table)]
-            hint = _surely(text, f"{tables[0]}.{text}") if len(tables) == 1 else hint
+            hint = _sure_suggestion(text, f"{tables[0]}.{text}") if len(tables) == 1 else hint
         elif key in _EXPRESSIONS:
             hint = Hint(f"; an expression is written under `{_EXPRESSIONS[key]}`")
         loading.doubt(node.place, hint.after(f"`{key}` takes {words}, not {node.plain()!r}"))
@@ -209,7 +209,7 @@ def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
     return f"{found['module']}:{found['name']}"
 
 
-def _surely(written: str, meant: str) -> Hint:
+def _sure_suggestion(written: str, meant: str) -> Hint:
     return Hint(f"; did you mean {meant}?", Suggestion(written, meant, sure=True))
 
 
@@ -248,7 +248,7 @@ def _import(loading: Loading, node: Node, alias: str) -> Target | None:
     return Target(alias=alias)
 
 
-def _described(loading: Loading, node: Node, who: str, step: Node | None) -> Target | None:
+def _inline_agent(loading: Loading, node: Node, who: str, step: Node | None) -> Target | None:
     """Return an inline agent, named after its step, or `{id, params}` or `{path, params}`."""
     named_by = next((key for key in ("id", "path") if key in node.members), None)
     if named_by is None or "model" in node.members:

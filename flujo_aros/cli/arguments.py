@@ -152,7 +152,7 @@ def given_text(source: str, option: str = "--input") -> str:
     """
     if source == "-":
         closed = sys.stdin is None  # pyright: ignore[reportUnnecessaryComparison]  # None when the parent closed it
-        return _decoded(b"" if closed else sys.stdin.buffer.read(), "stdin")
+        return _decode(b"" if closed else sys.stdin.buffer.read(), "stdin")
     if source.startswith("@@"):
         return source[1:]
     if source == "@":
@@ -172,7 +172,7 @@ def file_text(name: str, option: str, hint: str = "") -> str:
         data = Path(name).read_bytes()
     except OSError as error:
         raise UsageError(f"{option}: cannot read {name!r}: {error.strerror or error}{hint}") from error
-    return _decoded(data, name)
+    return _decode(data, name)
 
 
 def ladder_in(name: str, option: str) -> Any:
@@ -194,7 +194,7 @@ def _yaml(text: str, source: str) -> Any:
     return parse_document(text, source).plain()
 
 
-def _decoded(data: bytes, source: str) -> str:
+def _decode(data: bytes, source: str) -> str:
     # A byte order mark is kept: in a reply, removing it is a repair that the reader makes and reports.
     try:
         return data.decode("utf-8")
@@ -267,10 +267,10 @@ def given_deps(options: Deps) -> Any:
         raise UsageError(f"--deps {reference}: this module may not be imported; if you trust it, pass --allow {module}")
     files = {allowed_name(each): each for each in options.allow if each.endswith(SUFFIX)}
     with stdout_reserved():  # what a module prints is not the result
-        return _made(_imported("--deps", files.get(module, module), name, options.folders), reference)
+        return _make_deps(_import("--deps", files.get(module, module), name, options.folders), reference)
 
 
-def _made(found: Any, reference: str) -> Any:
+def _make_deps(found: Any, reference: str) -> Any:
     """Return the deps themselves, or the result of the function or class that creates them."""
     if not (inspect.isclass(found) or inspect.isroutine(found)):
         return found
@@ -299,7 +299,7 @@ def _given_schema(schema: str, folders: Sequence[Path]) -> Any:
         what = "that is a folder" if path.is_dir() else "there is no such file"
         types = "a type as module:Type or FILE.py:Type"
         raise UsageError(f"--schema {schema!r}: {what}; pass a JSON Schema file, or {types}")
-    return _imported("--schema", module, name, folders)
+    return _import("--schema", module, name, folders)
 
 
 def _schema_file(name: str) -> dict[str, Any] | bool:
@@ -323,7 +323,7 @@ def _schema_file(name: str) -> dict[str, Any] | bool:
     return schema
 
 
-def _imported(option: str, module: str, name: str, folders: Sequence[Path]) -> Any:
+def _import(option: str, module: str, name: str, folders: Sequence[Path]) -> Any:
     """Return a value of an installed module, of the module in a file, or of a module in a given folder."""
     for folder in folders:
         use_folder(folder)

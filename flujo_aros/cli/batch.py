@@ -77,12 +77,12 @@ class ResultsFile:
 
     def __enter__(self) -> Self:
         try:
-            self._file = self._opened()
+            self._file = self._open_results()
         except OSError as error:
             raise self._unusable(error) from error
         return self
 
-    def _opened(self) -> TextIOWrapper:
+    def _open_results(self) -> TextIOWrapper:
         while True:
             file: TextIOWrapper = self.path.open("a", **_AS_TEXT)
             self._lock(file)
@@ -272,9 +272,9 @@ class _Batch:
             return
         async with runner_of(self.pipeline) as runner:
             concurrency = min(self.options.concurrency, number)
-            await run_all(rows, partial(self._one, runner), self._take, concurrency=concurrency, stop=self.stop)
+            await run_all(rows, partial(self._run_row, runner), self._take, concurrency=concurrency, stop=self.stop)
 
-    async def _one(self, runner: Runner, row: Case) -> _Result:
+    async def _run_row(self, runner: Runner, row: Case) -> _Result:
         """Run one row and return its result. Errors in the blueprint itself are raised, since they would affect every
         row.
         """
@@ -282,11 +282,11 @@ class _Batch:
         from flujo_aros.host import recorded_by
 
         if row.error is not None:
-            return self._refused(row.error)
+            return self._rejected_row(row.error)
         try:
             row_input = row.live_input()
         except UsageError as error:
-            return self._refused(str(error))
+            return self._rejected_row(str(error))
         calls = PaidCalls(self.limits, self.cache)
         with with_positions(self.options.blueprint), recorded_by(calls):
             result = await runner.run(row_input, {**self.context, **row.context}, self.deps, run_id=run_id_of(row))
@@ -295,7 +295,7 @@ class _Batch:
             save_paused(result, self.options.blueprint, row=where)
         return _Result(result.to_dict(), result.usage, calls.paid(result.usage))
 
-    def _refused(self, message: str) -> _Result:
+    def _rejected_row(self, message: str) -> _Result:
         """Return the result of a row that cannot be run."""
         error = {"step": None, "reason": None, "message": message}
         ended = {"run_id": None, "blueprint": self.pipeline.name, "status": "failed", "trust": None, "output": None}

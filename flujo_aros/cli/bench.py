@@ -30,7 +30,7 @@ _HEADER: Final = 9
 
 def bench_command(options: Bench) -> None:
     """Print how often the reader is right on each corpus."""
-    scored = [_scored(load_corpus(name)) for name in options.corpus]
+    scored = [_score(load_corpus(name)) for name in options.corpus]
     if options.as_json:
         print_json({"version": version("flujo_aros"), "corpora": scored})
         return
@@ -41,7 +41,7 @@ def bench_command(options: Bench) -> None:
         print_ids(console, one["ids"])
 
 
-def _scored(corpus: Corpus) -> dict[str, Any]:
+def _score(corpus: Corpus) -> dict[str, Any]:
     tally = Tally()
     for case in corpus.cases:
         outcome = read(case.text, case.contract, truncated=case.truncated)

@@ -62,7 +62,7 @@ def known_db() -> str | None:
     return own or (DEFAULT_DB if Path(DEFAULT_DB.removeprefix("sqlite:///")).exists() else None)
 
 
-def _named(db: str) -> str:
+def _db_option(db: str) -> str:
     """Return the option that names a database in a command line, or an empty string for the default one."""
     from flujo_aros.database import database_url, shown
 
@@ -71,7 +71,7 @@ def _named(db: str) -> str:
 
 def resume_hint(run_id: str, db: str) -> str:
     """Return the command that answers a run."""
-    return f"aros resume {run_id} --answer TEXT{_named(db)}"
+    return f"aros resume {run_id} --answer TEXT{_db_option(db)}"
 
 
 def question_of(result: RunResult, db: str, allowed: str = "") -> str:
@@ -201,7 +201,7 @@ def status_command(options: Status) -> None:
             elif found:
                 console = stdout_console()
                 console.print(_table(engine, found, console.width))
-                if any(_asks(row) for row in found):
+                if any(_question(row) for row in found):
                     hint = resume_hint("RUN", engine.url)
                     say(f"\nanswer a paused run with: {hint}")
             else:
@@ -255,15 +255,15 @@ def _advice(engine: Durable, row: RunRow) -> str | None:
         return row.note
     if _status_of(engine, row) == "interrupted":
         again = "" if row.queue is not None else ", or run the same command again with --durable"
-        worker = f"aros worker{_named(engine.url)}{_needed(engine, row)}"
+        worker = f"aros worker{_db_option(engine.url)}{_allow_options(engine, row)}"
         return f"its process ended; the next worker will pick it up{again}; start one with: {worker}"
-    asks = _asks(row)
+    asks = _question(row)
     if asks is None:
         return None
-    return f"{asks}; answer with: {resume_hint(row.run_id, engine.url)}{_needed(engine, row)}"
+    return f"{asks}; answer with: {resume_hint(row.run_id, engine.url)}{_allow_options(engine, row)}"
 
 
-def _needed(engine: Durable, row: RunRow) -> str:
+def _allow_options(engine: Durable, row: RunRow) -> str:
     """Return the options that allow the modules of a stored blueprint, for a command line."""
     document = engine.store.document(row.version)
     if document is None:
@@ -275,7 +275,7 @@ def _needed(engine: Durable, row: RunRow) -> str:
     return "".join(f" --allow {shlex.quote(each)}" for each in named)
 
 
-def _asks(row: RunRow) -> str | None:
+def _question(row: RunRow) -> str | None:
     """Return the question of a paused run."""
     if row.status != "paused" or row.paused is None or row.note:
         return None
@@ -306,7 +306,7 @@ def _document(engine: Durable, row: RunRow) -> dict[str, Any]:
 
 def _table(engine: Durable, rows: Sequence[RunRow], width: int) -> Group:
     """Return the runs with their notes: beside them, or below the table if it would be too wide."""
-    notes = {row.run_id: (_asks(row) or _advice(engine, row) or "").partition("\n")[0] for row in rows}
+    notes = {row.run_id: (_question(row) or _advice(engine, row) or "").partition("\n")[0] for row in rows}
     cells = [
         {
             "run": Text(row.run_id[:12]),

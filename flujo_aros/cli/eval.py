@@ -37,7 +37,7 @@ def eval_command(options: Eval) -> None:
     """Evaluate the blueprint and the blueprints of --against, and print the counts."""
     from flujo_aros.evals.replies import Replies
 
-    pipeline = _loaded(options)
+    pipeline = _load(options)
     check_deps(pipeline, options)
     judging = _judge(options)
     others = [(str(each), _other(each, pipeline, options)) for each in options.against]
@@ -56,21 +56,21 @@ def eval_command(options: Eval) -> None:
         }
         replies = Replies() if others else None
         with with_positions(options.blueprint, steps_only=True), stdout_reserved():
-            found = run_until_signal(_all(pipeline, others, judging, cases, replies, given))
+            found = run_until_signal(_evaluate_all(pipeline, others, judging, cases, replies, given))
     names = [str(options.blueprint), *(name for name, _ in others)]
     if options.as_json:
         documents = [{**each.to_dict(), "file": name} for name, each in zip(names, found, strict=True)]
         print_json({**documents[0], "against": documents[1:]} if others else documents[0])
     else:
         _print(found, names, stdout_console(), len(cases))
-    missed = _missed(found[0], len(cases), options.min_right, options.max_wrong)
+    missed = _missed_thresholds(found[0], len(cases), options.min_right, options.max_wrong)
     for words in missed:
         say(words, style="yellow")
     if missed:
         raise typer.Exit(_MISSED)
 
 
-def _loaded(options: Blueprint) -> Pipeline:
+def _load(options: Blueprint) -> Pipeline:
     pipeline = load_to_run(options)
     check_ready(options.blueprint, pipeline)
     return pipeline
@@ -81,7 +81,7 @@ def _judge(options: Eval) -> Pipeline | None:
     if judge is None:
         return None
     if judge.endswith((".yaml", ".yml")):
-        return _loaded(Blueprint(blueprint=Path(judge), allow=options.allow, folders=options.folders))
+        return _load(Blueprint(blueprint=Path(judge), allow=options.allow, folders=options.folders))
     from flujo_aros.evals.evaluation import judge_by
     from flujo_aros.host import local_name_error, made_model
 
@@ -103,7 +103,7 @@ def _other(file: Path, pipeline: Pipeline, options: Eval) -> Pipeline:
             return with_ladder(pipeline, written)
         forms = "a blueprint has `steps`, a ladder has `stages`"
         raise UsageError(f"--against {str(file)!r}: {forms}; this file has neither")
-    return _loaded(Blueprint(**vars(options) | {"blueprint": file}))
+    return _load(Blueprint(**vars(options) | {"blueprint": file}))
 
 
 def _cases(rows: str, first: int | None) -> list[Case]:
@@ -123,7 +123,7 @@ def _cases(rows: str, first: int | None) -> list[Case]:
     return cases
 
 
-async def _all(
+async def _evaluate_all(
     pipeline: Pipeline,
     others: Sequence[tuple[str, Pipeline]],
     judge: Pipeline | None,
@@ -156,7 +156,7 @@ async def _all(
     return found
 
 
-def _missed(found: Evaluation, total: int, min_right: float | None, max_wrong: float | None) -> list[str]:
+def _missed_thresholds(found: Evaluation, total: int, min_right: float | None, max_wrong: float | None) -> list[str]:
     """Return the reasons why the exit code is not 0."""
     missed: list[str] = []
     unjudged = [each for each in found.results if each.verdict == "unjudged" and each.labelled]

@@ -108,7 +108,9 @@ def execute(
             runner = Runner(pipeline, observers=observers, on_result=ended.append, evidence=evidence, engine=engine)
             prepare(runner)
             main = (
-                run(runner) if stream is None or not isinstance(watching, Board) else _watched(watching, stream(runner))
+                run(runner)
+                if stream is None or not isinstance(watching, Board)
+                else _run_and_show(watching, stream(runner))
             )
             return run_until_signal(main) if engine is None else run_until_signal(main, engine.leave)
     except Interrupted:
@@ -123,7 +125,7 @@ def execute(
         raise
 
 
-async def _watched(board: Board, stream: AsyncGenerator[StreamEvent]) -> RunResult:
+async def _run_and_show(board: Board, stream: AsyncGenerator[StreamEvent]) -> RunResult:
     """Run, and show each reply while it is written."""
     result: RunResult | None = None
     async with aclosing(stream) as shown:

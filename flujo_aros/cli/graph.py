@@ -58,12 +58,12 @@ def _flow(steps: Sequence[Plan], indent: str, names: Iterator[str]) -> Iterator[
     before = None
     for step in steps:
         name = next(names)
-        words, bodies = [_quoted(each) for each in _words(step) if each], step.get("bodies", {})
+        words, bodies = [_escape(each) for each in _words(step) if each], step.get("bodies", {})
         if bodies:
             yield f'{indent}subgraph {name}["{": ".join(words)}"]'
             for scope, inner in bodies.items():
                 if len(bodies) > 1 or scope == "fallback":
-                    yield f'{indent}  subgraph {next(names)}["{_quoted(visible_line(scope))}"]'
+                    yield f'{indent}  subgraph {next(names)}["{_escape(visible_line(scope))}"]'
                     yield from _flow(inner, indent + "    ", names)
                     yield f"{indent}  end"
                 else:
@@ -76,7 +76,7 @@ def _flow(steps: Sequence[Plan], indent: str, names: Iterator[str]) -> Iterator[
         before = name
 
 
-def _quoted(text: str) -> str:
+def _escape(text: str) -> str:
     """Return a string escaped for Mermaid's quotation marks, so that nothing in it is markup or a link."""
     return "".join(each if each.isalnum() or each in " _-.,:?/…→" else f"#{ord(each)};" for each in text)
 
@@ -150,7 +150,7 @@ def _step(step: Plan) -> _Box:
 
 def _words(step: Plan) -> tuple[str, str]:
     """Return the lines in the box of a step: its name, and its agent or function."""
-    return _clipped(step["name"]), _clipped(_detail(step))
+    return _clip(step["name"]), _clip(_detail(step))
 
 
 def _detail(step: Plan) -> str:
@@ -170,7 +170,7 @@ def _detail(step: Plan) -> str:
     return "" if step["kind"] == "step" else f"{step['kind']}{' of ' if cast else ''}{', '.join(cast)}"
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     line = visible_line(text)
     return line if len(line) <= _MOST else line[: _MOST - 1] + "…"
 

@@ -74,18 +74,19 @@ def health_dict(found: Health) -> dict[str, Any]:
             "cost_per_success": _number(found.cost_per_success),
         },
         "rates": {name: round(rate, 4) for name, rate in found.rates.items()},
-        "steps": [_plain(step, "trouble") for step in found.worst_steps],
-        "models": [_plain(model, "trouble", "fallback_rate") for model in found.models],
-        "repairs": [_plain(repair, "share") for repair in found.repairs],
+        "steps": [_to_dict(step, "trouble") for step in found.worst_steps],
+        "models": [_to_dict(model, "trouble", "fallback_rate") for model in found.models],
+        "repairs": [_to_dict(repair, "share") for repair in found.repairs],
         "stages": [
-            {**_plain(stage, "success"), "cost_per_success": _number(stage.cost_per_success)} for stage in found.stages
+            {**_to_dict(stage, "success"), "cost_per_success": _number(stage.cost_per_success)}
+            for stage in found.stages
         ],
-        "trend": [{**_plain(piece), "start": _iso(piece.start)} for piece in found.trend],
-        "advice": [_plain(each) for each in found.advice],
+        "trend": [{**_to_dict(piece), "start": _iso(piece.start)} for piece in found.trend],
+        "advice": [_to_dict(each) for each in found.advice],
     }
 
 
-def _plain(record: Any, *shares: str) -> dict[str, Any]:
+def _to_dict(record: Any, *shares: str) -> dict[str, Any]:
     """Return the fields of a record, and these shares that it computes from them."""
     values = {field.name: getattr(record, field.name) for field in fields(record)}
     plain = {name: value.to_dict() if isinstance(value, Usage) else value for name, value in values.items()}

@@ -186,7 +186,7 @@ def completions(text: str, line: int, character: int) -> list[Completion]:
         return [Completion(each, "value") for each in _values(cursor)]
     found = _properties(cursor)
     there = set(cursor.owner.members) - {cursor.key}
-    return [Completion(name, "key", _about(each)) for name, each in found.items() if name not in there]
+    return [Completion(name, "key", _documentation(each)) for name, each in found.items() if name not in there]
 
 
 _TEMPLATE: Final = re.compile(r"\{\{([^{}]*)$")
@@ -284,13 +284,13 @@ def _schemas(cursor: Cursor) -> list[Mapping[str, Any]]:
     """Return the schemas that apply to the mapping around the cursor."""
     whole = _whole_schema()
     root, *inner = cursor.path
-    here = list(_flat(whole, whole, root.members))
+    here = list(_flatten(whole, whole, root.members))
     for node in inner:
         below: list[Mapping[str, Any]] = []
         for schema in here:
             found = schema.get("items") if node.key is None else _member(schema, node.key)
             if isinstance(found, dict):
-                below += _flat(cast("dict[str, Any]", found), whole, node.members)
+                below += _flatten(cast("dict[str, Any]", found), whole, node.members)
         here = below
     return here
 
@@ -306,18 +306,18 @@ def _member(schema: Mapping[str, Any], key: str) -> Any:
     return named[key] if key in named else schema.get("additionalProperties")
 
 
-def _flat(
+def _flatten(
     schema: Mapping[str, Any], whole: Mapping[str, Any], members: Mapping[str, _Node]
 ) -> Iterator[Mapping[str, Any]]:
     """Yield a schema and everything that it refers to, if it applies to a mapping with these members."""
     yield schema
     if "$ref" in schema:
-        yield from _flat(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole, members)
+        yield from _flatten(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole, members)
     for word in ("allOf", "anyOf", "oneOf"):
         for each in schema.get(word, ()):
-            yield from _flat(each, whole, members)
+            yield from _flatten(each, whole, members)
     if "if" in schema and _holds(schema["if"], members):
-        yield from _flat(schema.get("then", {}), whole, members)
+        yield from _flatten(schema.get("then", {}), whole, members)
 
 
 def _holds(condition: Mapping[str, Any], members: Mapping[str, _Node]) -> bool:
@@ -337,30 +337,30 @@ def _values(cursor: Cursor) -> list[str]:
         agents = cursor.path[0].members.get("agents")
         return [*(f"agents.{name}" for name in (agents.members if agents else ())), *BUILTINS]
     schema = _properties(cursor).get(cursor.key or "")
-    return [] if schema is None else list(dict.fromkeys(_listed(schema)))
+    return [] if schema is None else list(dict.fromkeys(_allowed_values(schema)))
 
 
-def _listed(schema: Mapping[str, Any]) -> Iterator[str]:
+def _allowed_values(schema: Mapping[str, Any]) -> Iterator[str]:
     if schema.get("type") == "boolean":
         yield from ("true", "false")
     yield from (str(each) for each in schema.get("enum", ()) if each is not None)
     if isinstance(schema.get("const"), str):
         yield schema["const"]
     for each in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        yield from _listed(each)
+        yield from _allowed_values(each)
 
 
 def _key_documentation(text: str, line: int) -> str | None:
     cursor = Cursor.at(text, line, 0)
     schema = None if cursor.key is None else _properties(cursor).get(cursor.key)
-    about = None if schema is None else _about(schema)
+    about = None if schema is None else _documentation(schema)
     return f"**{cursor.key}**\n\n{about}" if about else None
 
 
-def _about(schema: Mapping[str, Any]) -> str:
+def _documentation(schema: Mapping[str, Any]) -> str:
     """Return the meaning, the possible values and the default of a key."""
     words = [str(schema["description"])] if "description" in schema else []
-    if len(values := list(dict.fromkeys(_listed(schema)))) > 1:
+    if len(values := list(dict.fromkeys(_allowed_values(schema)))) > 1:
         words.append("One of " + ", ".join(f"`{each}`" for each in values) + ".")
     if schema.get("default") not in (None, "", {}, []):
         words.append(f"Default: `{json.dumps(schema['default'], ensure_ascii=False)}`.")

@@ -149,7 +149,7 @@ def main() -> None:
         sys.exit(FAILED)
     except ArosError as error:
         show_traceback(error)
-        _complain(_words_of(error))
+        _complain(_describe(error))
         sys.exit(exit_code_of(error))
     except Interrupted as stop:
         sys.exit(stop.exit_code)
@@ -188,7 +188,7 @@ def _complain(message: str) -> None:
     complain(message)
 
 
-def _words_of(error: ArosError) -> str:
+def _describe(error: ArosError) -> str:
     """Return the error; for a blueprint, with the affected lines."""
     if not isinstance(error, BlueprintError):
         return str(error)

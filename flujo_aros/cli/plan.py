@@ -89,13 +89,13 @@ def load_to_run(options: Blueprint) -> Pipeline:
 def check_modules(blueprint: Path, loaded: Loaded) -> None:
     """Raise `UsageError` for a module next to the blueprint or in the working folder that was not named explicitly."""
     for module, file in loaded.modules.items():
-        named = None if file else _unnamed(blueprint, module)
+        named = None if file else _advice_on_module(blueprint, module)
         if named is not None:
             missing = f"the module {module!r} is not installed"
             raise UsageError(f"{missing}, and a module is imported from a folder only if you name it; {named}")
 
 
-def _unnamed(blueprint: Path, module: str) -> str | None:
+def _advice_on_module(blueprint: Path, module: str) -> str | None:
     """Return how to name a module next to the blueprint or in the working folder, or None if there is none."""
     found = find_beside(module, [blueprint.parent, Path()])
     if found is None:
@@ -330,7 +330,10 @@ def _print_for_a_person(plan: dict[str, Any], console: Console, blueprint: Path,
         console.print("\nmodules:")
         width = max(map(len, plan["modules"]))
         for module, file in plan["modules"].items():
-            where = file or f"not found; {_unnamed(blueprint, module) or 'install it, or name its folder with --path'}"
+            where = (
+                file
+                or f"not found; {_advice_on_module(blueprint, module) or 'install it, or name its folder with --path'}"
+            )
             line = Text.assemble("   ", (module.ljust(width), "bold"), "  ", where)
             console.print(line, soft_wrap=True)
         allowed = "".join(f" --allow {files.get(module, module)}" for module in plan["modules"])

@@ -131,7 +131,7 @@ class _Asked:
 
     def fields(self, schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:
         """Yield the fields of an object, or of the objects in a list; those of inner objects are indented below."""
-        known = self._with_fields(schema)
+        known = self._object_schema(schema)
         required = cast("list[str]", known.get("required", []))
         for name, each in _mapping(known.get("properties")).items():
             inner = self._simple(_mapping(each))
@@ -160,7 +160,7 @@ class _Asked:
             found[name] = _Field(inner, name in required, self.words(inner, quoted=False))
         return found if known.get("type") == "object" and set(required) <= found.keys() else {}
 
-    def _with_fields(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _object_schema(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the schema of the object, of the elements of the list, or of the only possible alternative."""
         known = self._simple(schema)
         if known.get("type") == "array":

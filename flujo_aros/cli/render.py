@@ -60,7 +60,7 @@ def marked(text: str, marks: Sequence[Mark], width: int) -> Iterator[Text]:
     marks are left out.
     """
     rows = list(_rows(text, max(20, width - 8)))
-    indexes = _near(rows, marks)
+    indexes = _lines_around(rows, marks)
     last = -1
     for index in indexes:
         if index > last + 1:
@@ -95,7 +95,7 @@ def _pieces(line: str, width: int) -> Iterator[tuple[int, str]]:
     yield at, line[at:]
 
 
-def _near(rows: Sequence[_Row], marks: Sequence[Mark]) -> list[int]:
+def _lines_around(rows: Sequence[_Row], marks: Sequence[Mark]) -> list[int]:
     hit = [index for index, row in enumerate(rows) if any(_touches(mark, row) for mark in marks)]
     edges = {edge for mark in marks for edge in _edges(mark, rows)}
     wanted = {near for index in hit if index in edges for near in range(index - _CONTEXT, index + _CONTEXT + 1)}
@@ -178,17 +178,18 @@ def repair_rows(edits: Iterable[tuple[str, Edit]], width: int) -> RenderableType
     """
     if width < _COLUMNS_FROM:
         return Text("\n").join(
-            Text.assemble(f"{label} {edit.repair.path} ", _what(edit), ", ", worded(edit.risk)) for label, edit in edits
+            Text.assemble(f"{label} {edit.repair.path} ", _edit_text(edit), ", ", worded(edit.risk))
+            for label, edit in edits
         )
     table = Table.grid(padding=(0, 2), pad_edge=False)
     for _ in range(4):
         table.add_column(overflow="fold")
     for label, edit in edits:
-        table.add_row(Text(label, style=STYLES[edit.risk]), worded(edit.risk), Text(edit.repair.path), _what(edit))
+        table.add_row(Text(label, style=STYLES[edit.risk]), worded(edit.risk), Text(edit.repair.path), _edit_text(edit))
     return table
 
 
-def _what(edit: Edit) -> Text:
+def _edit_text(edit: Edit) -> Text:
     return Text.assemble((edit.name, "bold"), f": {repair_words(edit.repair)}")
 
 
@@ -277,11 +278,11 @@ def print_summary(result: RunResult, console: Console) -> None:
 def _table(result: RunResult, console: Console) -> Table:
     repaired = list(repairs_by_step(result))
     rows = [
-        _summed(step.name, worded(step.status.value), step.trust, step.input_trust, len(repairs), step)
+        _summary_row(step.name, worded(step.status.value), step.trust, step.input_trust, len(repairs), step)
         for step, repairs in repaired
     ]
     every = sum(len(repairs) for _, repairs in repaired)
-    total = _summed("total", Text(), result.trust, None, every, result) | {"input trust": Text()}
+    total = _summary_row("total", Text(), result.trust, None, every, result) | {"input trust": Text()}
     unused = {"calls", _TOKENS, "cost"} if not result.usage.requests else set[str]()
     if all(step.input_trust in (None, Trust.CLEAN) for step in result.steps):
         unused.add("input trust")  # adds nothing to the trust column
@@ -294,7 +295,7 @@ def _table(result: RunResult, console: Console) -> Table:
     )
 
 
-def _summed(
+def _summary_row(
     name: str,
     status: Text,
     trust: str | None,
@@ -321,7 +322,7 @@ def _notes(result: RunResult, console: Console) -> Iterator[RenderableType]:
         rows = [repair_rows(listed, console.width - 2)]
         more = [Text(f"and {len(repaired) - _LISTED} more: --json lists them all", style="dim")]
         yield _section("Repaired", *rows, *(more if len(repaired) > _LISTED else []))
-    recovered = [line for step in result.steps for line in _recovered(step)]
+    recovered = [line for step in result.steps for line in _stages_that_ran(step)]
     if recovered:
         yield _section("Recovery", *recovered)
     wrong = {step.name: step for step in result.steps if step.status in _WITHOUT_VALUE}
@@ -338,7 +339,7 @@ def _section(title: str, *body: RenderableType) -> RenderableType:
     return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in body))
 
 
-def _recovered(step: StepResult[object]) -> Iterator[Text]:
+def _stages_that_ran(step: StepResult[object]) -> Iterator[Text]:
     """Yield the stages that ran, and the fallback, with the reasons, since their values look like any other in the
     table.
     """

@@ -147,7 +147,7 @@ def resume_command(options: Resume) -> None:
     """Answer the run in a state file, or in a database."""
     state, db = options.state, options.db
     if db is None and state.name == str(state) and not state.exists():  # not a file, so it may be the id of a run
-        found, known = _state_of(str(state)), known_db()
+        found, known = _find_state(str(state)), known_db()
         if str(state) == "last" and found is not None:
             _reject_other_run(found)
             if known is not None:
@@ -160,7 +160,7 @@ def resume_command(options: Resume) -> None:
         allow = options.allow_degraded
         finish(result, as_json=options.as_json, allow_degraded=allow, question=question, answered=asking)
         return
-    blueprint, saved = _saved(state)
+    blueprint, saved = _read_saved(state)
     row, ensemble = saved.get("row"), saved.get("ensemble")
     pipeline = load_to_run(Blueprint(**vars(options) | {"blueprint": blueprint}))
     check_deps(pipeline, options)
@@ -186,7 +186,7 @@ def resume_command(options: Resume) -> None:
         return result
 
     asking = PausedRun.from_dict(saved["paused"])
-    result = _answered(asking, options.answer, lambda: f"its state is in {kept}", proceed)
+    result = _answer_until_done(asking, options.answer, lambda: f"its state is in {kept}", proceed)
     if row is not None:
         _write_row(row, result)
     show = print_result if ensemble is None else show_figures
@@ -194,7 +194,7 @@ def resume_command(options: Resume) -> None:
     finish(result, as_json=options.as_json, allow_degraded=allow, question=question, show=show, answered=asking)
 
 
-def _state_of(run: str) -> Path | None:
+def _find_state(run: str) -> Path | None:
     """Return the file of a paused run in this folder. Raises `UsageError` if several runs match the id."""
     beginning = "" if run == "last" else run
     files = [file for file in PAUSED.glob("*.json") if file.name.startswith(beginning)]
@@ -273,11 +273,11 @@ def _resume_durably(options: Resume, run: str, db: str) -> tuple[RunResult, str,
 
         where = f"answer it with: {resume_hint(row.run_id, db)}{allowed}"
         asking = PausedRun.from_dict(row.paused)
-        result = _answered(asking, options.answer, lambda: where, proceed)
+        result = _answer_until_done(asking, options.answer, lambda: where, proceed)
         return result, question_of(result, db, allowed), asking
 
 
-def _answered(
+def _answer_until_done(
     paused: PausedRun, answer: str | None, where: Callable[[], str], proceed: Callable[[PausedRun, str], RunResult]
 ) -> RunResult:
     """Continue the run with the given answer; in a terminal, ask for further answers until it has ended.
@@ -303,7 +303,7 @@ def _write_row(row: dict[str, Any], result: RunResult) -> None:
     say(f"row {json.dumps(row['id'])} of {row['results']} is {result.status.value}")
 
 
-def _saved(state: Path) -> tuple[Path, dict[str, Any]]:
+def _read_saved(state: Path) -> tuple[Path, dict[str, Any]]:
     """Return the blueprint and the state saved by `save_paused`. Raises `UsageError` for any other file."""
     try:
         saved = json.loads(args.file_text(str(state), "STATE"))

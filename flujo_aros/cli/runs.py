@@ -248,7 +248,7 @@ def _rows(story: Story, console: Console, *, steps_only: bool) -> Iterator[dict[
         step = chapter.step
         if step is not None:
             worth = step.trust or step.reason
-            ended = Text.assemble(worded(step.status), *_also(None if worth == step.status else worth))
+            ended = Text.assemble(worded(step.status), *_after_comma(None if worth == step.status else worth))
             if step.input_trust not in (None, "clean"):
                 ended = Text.assemble(ended, ", from ", worded(step.input_trust), " input")
             yield timeline.row(depth, Text(step.name, style="bold"), ended, step, STYLES.get(step.status, ""))
@@ -267,7 +267,7 @@ def _part_rows(part: Part, timeline: _Timeline, depth: int, turns: Mapping[int, 
 
     if isinstance(part, JournalReading):
         yield timeline.row(
-            depth, "read", Text.assemble(worded(part.outcome), *_also(ShownReply.of_reading(part).words))
+            depth, "read", Text.assemble(worded(part.outcome), *_after_comma(ShownReply.of_reading(part).words))
         )
         if part.text.strip():
             yield timeline.text(depth + 1, "reply", part.text)
@@ -281,11 +281,11 @@ def _part_rows(part: Part, timeline: _Timeline, depth: int, turns: Mapping[int, 
     elif part.outcome == "skipped":
         yield timeline.row(depth, part.stage, Text(f"not run: {part.why}", style="dim"))
     else:
-        ended = Text.assemble(worded(part.outcome), *_also(f"because {part.because}" if part.because else ""))
+        ended = Text.assemble(worded(part.outcome), *_after_comma(f"because {part.because}" if part.because else ""))
         yield timeline.row(depth, part.stage, ended, part, "magenta")
 
 
-def _also(word: str | None) -> tuple[Any, ...]:
+def _after_comma(word: str | None) -> tuple[Any, ...]:
     return (", ", Text(word, style=STYLES.get(word, ""))) if word else ()
 
 
@@ -430,11 +430,11 @@ def review_command(options: Review) -> None:
 def _fields(notes: list[tuple[str, str, JournalNote]]) -> Iterator[dict[str, Any]]:
     for run_id, step, note in notes:
         for each in note.data["fields"]:
-            dissent = [f"{_shown(other)} ({other['votes']})" for other in each["dissent"]]
+            dissent = [f"{_display(other)} ({other['votes']})" for other in each["dissent"]]
             made_up = each.get("made_up", 0)  # absent from older journals
             dissent += [f"not in the text ({made_up})"] if made_up else []
             known = {name: each[name] for name in ("path", "votes", "of", "agreed", "trust")}
-            yield {"run_id": run_id, "step": step, **known, "value": _shown(each), "dissent": dissent}
+            yield {"run_id": run_id, "step": step, **known, "value": _display(each), "dissent": dissent}
 
 
 def _field_cells(row: dict[str, Any]) -> dict[str, Text]:
@@ -449,7 +449,7 @@ def _field_cells(row: dict[str, Any]) -> dict[str, Text]:
     }
 
 
-def _shown(reading: dict[str, Any]) -> str:
+def _display(reading: dict[str, Any]) -> str:
     return brief(reading["value"]) if "value" in reading else "absent"
 
 

@@ -48,7 +48,7 @@ def in_github() -> bool:
 
 def without_commands(text: str) -> str:
     """Return lines for a person, none of which is a command to the GitHub job whose log they are in."""
-    return _COMMAND.sub(_apart, text) if in_github() else text
+    return _COMMAND.sub(_split_hashes, text) if in_github() else text
 
 
 def for_people(text: str) -> str:
@@ -56,7 +56,7 @@ def for_people(text: str) -> str:
     return without_commands(visible(text))
 
 
-def _apart(found: re.Match[str]) -> str:
+def _split_hashes(found: re.Match[str]) -> str:
     return f"{found[1]} :" if found[1] else "## ["
 
 

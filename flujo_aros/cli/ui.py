@@ -153,11 +153,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Do not log requests."""
 
     @property
-    def _served(self) -> Server:
+    def _ui_server(self) -> Server:
         return cast("Server", self.server)
 
     def _answer(self) -> _Answer:
-        if not self._served.allows(self.headers.get("Host", "")):
+        if not self._ui_server.allows(self.headers.get("Host", "")):
             return _message(421, "Not here", "Open the address printed by `aros ui`.")
         try:
             where = urlsplit(self.path)
@@ -167,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
         key = asked.pop("key", "")
         if self._is_key(key):
             there = where.path if where.path.startswith("/") and not where.path.startswith("//") else "/"
-            cookie = f"{self._served.cookie}={self._served.key}; Path=/; HttpOnly; SameSite=Strict"
+            cookie = f"{self._ui_server.cookie}={self._ui_server.key}; Path=/; HttpOnly; SameSite=Strict"
             return _Answer(303, "", {"Location": f"{there}?{urlencode(asked)}".rstrip("?"), "Set-Cookie": cookie})
         if not self._is_key(self._cookie()):
             return _message(403, "Not allowed", "Open the address printed by `aros ui`: it contains the key.")
@@ -175,13 +175,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _cookie(self) -> str:
         try:
-            found = SimpleCookie(self.headers.get("Cookie", "")).get(self._served.cookie)
+            found = SimpleCookie(self.headers.get("Cookie", "")).get(self._ui_server.cookie)
         except CookieError:
             return ""
         return found.value if found else ""
 
     def _is_key(self, key: str) -> bool:
-        return secrets.compare_digest(key.encode(), self._served.key.encode())
+        return secrets.compare_digest(key.encode(), self._ui_server.key.encode())
 
 
 def _page_for(path: str, asked: dict[str, str]) -> _Answer:

@@ -134,15 +134,13 @@ def scores_of(cast: Collection[str] | None, low: float = 0, high: float = 10) ->
         if cast is None or not given:
             return None
         entries = given if is_dict(given) else {}
-        kept = {
-            name: _within(score, low, high) for name, score in entries.items() if name in cast and _is_number(score)
-        }
-        return None if kept == given else _with(value, "scores", kept)
+        kept = {name: _clamp(score, low, high) for name, score in entries.items() if name in cast and _is_number(score)}
+        return None if kept == given else _replace_member(value, "scores", kept)
 
     return scores
 
 
-def _within(score: float, low: float, high: float) -> float:
+def _clamp(score: float, low: float, high: float) -> float:
     bounded = min(max(score, low), high)
     return float(bounded) if isinstance(score, float) else bounded
 
@@ -155,5 +153,5 @@ def _member(value: Any, name: str) -> Any:
     return value.get(name) if is_dict(value) else getattr(value, name, None)
 
 
-def _with(value: Any, name: str, member: Any) -> Any:
+def _replace_member(value: Any, name: str, member: Any) -> Any:
     return {**value, name: member} if is_dict(value) else value.model_copy(update={name: member})

@@ -76,7 +76,7 @@ class Event(BaseModel):
             """Return a further key, as the model wrote it."""
 
     @model_serializer(mode="wrap")
-    def _without_empty_verdict(self, plain: SerializerFunctionWrapHandler) -> JsonObject:
+    def _drop_empty_verdict(self, plain: SerializerFunctionWrapHandler) -> JsonObject:
         """Leave out the verdict fields that were not written: most events have none."""
         dumped: JsonObject = plain(self)
         return {
@@ -144,12 +144,12 @@ def event_model(kinds: tuple[str, ...], fields: tuple[str, ...]) -> type[Event]:
     unasked = [name for name in WELL_KNOWN if name not in fields]
 
     class Asked(Event):
-        model_config = ConfigDict(json_schema_extra=lambda schema: _without(schema, unasked))
+        model_config = ConfigDict(json_schema_extra=lambda schema: _drop_properties(schema, unasked))
 
     return create_model("Event", __base__=Asked, **members)
 
 
-def _without(schema: JsonObject, names: list[str]) -> None:
+def _drop_properties(schema: JsonObject, names: list[str]) -> None:
     for name in names:
         schema["properties"].pop(name, None)
 
@@ -472,7 +472,7 @@ class Output:
             Output.json(like).values,
             "tagged",
             Risk.LOSSLESS,
-            _named(tag, "tag"),
+            _trimmed(tag, "tag"),
             strict,
             max_retries=_whole(max_retries, "max_retries"),
         )
@@ -484,7 +484,7 @@ class Output:
         `max_retries` is as in `tagged`.
         """
         retries = _whole(max_retries, "max_retries")
-        return TaggedContract(TypeValues[str](str), "text", Risk.LOSSLESS, _named(tag, "tag"), max_retries=retries)
+        return TaggedContract(TypeValues[str](str), "text", Risk.LOSSLESS, _trimmed(tag, "tag"), max_retries=retries)
 
     @staticmethod
     def block(block_key: str, required: Iterable[str] = ()) -> BlockContract:
@@ -596,7 +596,7 @@ def _whole(number: object, what: str) -> int:
     return number
 
 
-def _named(name: object, what: str) -> str:
+def _trimmed(name: object, what: str) -> str:
     if not isinstance(name, str):
         raise ContractError(f"{what} must be a name, a string, not {name!r}")
     trimmed = name.strip().strip("<>/ ")
@@ -697,7 +697,7 @@ class WrittenContract:
         if self.form == "text":
             return Output.text(self.names[0], **options)
         if self.form == "block":
-            return Output.block(self.names[0], (*self.names[1:], *_listed(options.get("required"))))
+            return Output.block(self.names[0], (*self.names[1:], *_as_list(options.get("required"))))
         return _event(self.names, options)
 
 
@@ -706,8 +706,12 @@ def _event(kinds: tuple[str, ...], options: dict[str, Any]) -> Contract[Any]:
     known, required = options.get("cast"), options.get("required")
     cast = None if known is None else _names(known, "cast")
     checks = () if cast is None else (winner_in(cast), scores_of(cast))
-    needed = required if isinstance(required, bool) else _listed(required)
-    fields, fallback, example = _listed(options.get("fields")), options.get("fallback"), options.get("example", EXAMPLE)
+    needed = required if isinstance(required, bool) else _as_list(required)
+    fields, fallback, example = (
+        _as_list(options.get("fields")),
+        options.get("fallback"),
+        options.get("example", EXAMPLE),
+    )
     return Output.event(kinds, fields, fallback=fallback, required=needed, checks=checks, example=example)
 
 
@@ -721,16 +725,16 @@ def written_contract(written: str | Mapping[str, Any]) -> WrittenContract:
     """
     if isinstance(written, str):
         form, _, rest = written.partition(":")
-        return _checked(form.strip(), [name for name in rest.split(",") if name.strip()], {}, repr(written))
+        return _check_form(form.strip(), [name for name in rest.split(",") if name.strip()], {}, repr(written))
     forms = [form for form in _OPTIONS if form in written]
     if len(forms) != 1:
         raise ContractError(f"a contract is {_FORMS}, as a string or a mapping with one of these keys, not {written!r}")
     options = {name: value for name, value in written.items() if name != forms[0]}
-    names = [name.strip() if isinstance(name, str) else name for name in _listed(written[forms[0]])]
-    return _checked(forms[0], names, options, repr(dict(written)))
+    names = [name.strip() if isinstance(name, str) else name for name in _as_list(written[forms[0]])]
+    return _check_form(forms[0], names, options, repr(dict(written)))
 
 
-def _checked(form: str, names: list[Any], options: dict[str, Any], shown: str) -> WrittenContract:
+def _check_form(form: str, names: list[Any], options: dict[str, Any], shown: str) -> WrittenContract:
     if form in _OPTIONS and (odd := [name for name in names if not isinstance(name, str)]):
         raise ContractError(f"{form} contains {odd[0]!r}, which is not a string")
     kept = tuple(name.strip() for name in names if isinstance(name, str) and name.strip())
@@ -749,7 +753,7 @@ def _checked(form: str, names: list[Any], options: dict[str, Any], shown: str) -
     return found
 
 
-def _listed(value: object) -> list[Any]:
+def _as_list(value: object) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return list(cast("list[Any]", value))
     return [] if value in (True, None) else [value]

@@ -155,9 +155,9 @@ class CompletionSignal:
             pair = re.compile(f"{contract.opens.pattern}.*?{contract.closes.pattern}", re.S)
             end = max((close.end() for close in contract.closes.finditer(visible)), default=0)  # none is sought beyond
             visible = pair.sub(_blank, visible[:end]) + visible[end:]
-        return any(not self._is_spoken_of(visible, at) for at in self._own_line_end.finditer(visible))
+        return any(not self._is_mentioned(visible, at) for at in self._own_line_end.finditer(visible))
 
-    def _is_spoken_of(self, text: str, at: re.Match[str]) -> bool:
+    def _is_mentioned(self, text: str, at: re.Match[str]) -> bool:
         start = max(0, at.start() - _BEFORE)
         line = text.rfind("\n", start, at.start()) + 1
         return bool(_ANNOUNCED.search(text, start, at.start()) or _DENIED.search(text, max(start, line), at.start()))

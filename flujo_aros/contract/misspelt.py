@@ -55,13 +55,13 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
                 words = f"{short(word)} is not a keyword of JSON Schema and would be ignored; did you mean {near[0]!r}?"
                 sure = only_near(word, _KNOWN) == near[0]
                 yield ContractError(Hint(words, Suggestion(word, near[0], sure)), (*path, word))
-    for path, name, optional in islice(_undeclared(found), _MOST_UNDECLARED):
+    for path, name, optional in islice(_undeclared_required(found), _MOST_UNDECLARED):
         meant = nearest(name, optional)
         if meant.suggestion is not None and get_close_matches(name, [meant.suggestion.meant], 1, _CLOSE):
             yield ContractError(meant.after(f"{short(name)} is required but not in `properties`"), path)
 
 
-def _undeclared(parts: Sequence[tuple[Place, JsonSchema]]) -> Iterator[tuple[Place, str, set[str]]]:
+def _undeclared_required(parts: Sequence[tuple[Place, JsonSchema]]) -> Iterator[tuple[Place, str, set[str]]]:
     """Yield names in `required` that no part of the schema declares, each with the optional properties beside it."""
     with_names = [(path, part) for path, part in parts if is_dict(part.get("properties"))]
     declared = {name for _, part in with_names for name in part["properties"]}

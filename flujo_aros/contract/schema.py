@@ -447,7 +447,7 @@ class _Compiler:
             self._pending[id(known)] = known, node
         return known
 
-    def _filled(self, schema: object) -> Shape:
+    def _merge_known(self, schema: object) -> Shape:
         """Return the shape of another part of the schema for the same place, as far as it is known."""
         shape = self.shape(schema)
         if self._depth < _DEEPEST and id(shape) in self._pending:
@@ -459,10 +459,10 @@ class _Compiler:
     def _fill_whole(self, shape: Shape, node: Mapping[str, Any]) -> None:
         target = self.follow(node)
         if target is not node:
-            _merge(shape, self._filled(target))
+            _merge(shape, self._merge_known(target))
         self.fill(shape, node)
         for part in _list(node.get("allOf")):
-            _merge(shape, self._filled(part))
+            _merge(shape, self._merge_known(part))
 
     def follow(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the target of a `$ref`, followed further if that is only another `$ref`."""

@@ -232,13 +232,13 @@ class Effort:
 
 def _children(here: object, shapes: list[tuple[Shape, int]]) -> list[tuple[Any, dict[int, tuple[Shape, int]]]]:
     if is_dict(here):
-        return [(child, _merged([(_member(shape, key), n) for shape, n in shapes])) for key, child in here.items()]
+        return [(child, _count_tries([(_member(shape, key), n) for shape, n in shapes])) for key, child in here.items()]
     if is_list(here):
-        return [(child, _merged([(_element(shape, i), n) for shape, n in shapes])) for i, child in enumerate(here)]
+        return [(child, _count_tries([(_element(shape, i), n) for shape, n in shapes])) for i, child in enumerate(here)]
     return []
 
 
-def _merged(found: list[tuple[Shape | None, int]]) -> dict[int, tuple[Shape, int]]:
+def _count_tries(found: list[tuple[Shape | None, int]]) -> dict[int, tuple[Shape, int]]:
     """Return the number of times each shape is tried at one place."""
     counts: dict[int, tuple[Shape, int]] = {}
     for shape, count in found:
@@ -269,7 +269,7 @@ def _alternatives(given: dict[int, tuple[Shape, int]]) -> list[tuple[Shape, int]
     for _ in range(_DEEPEST_UNION):
         for key, (shape, count) in layer.items():
             out[key if key else id(shape)] = (shape, count + out.get(id(shape), (shape, 0))[1])
-        layer = _merged([(branch, count) for shape, count in layer.values() for branch in shape.branches])
+        layer = _count_tries([(branch, count) for shape, count in layer.values() for branch in shape.branches])
         if not layer:
             break
     return list(out.values())
@@ -439,7 +439,7 @@ class TypeValues(Generic[T]):
         try:
             valid = Valid(self.adapter.validate_json(data, strict=True, extra="forbid"))
         except ValidationError:
-            kept = self._by_its_own_rules(data, value) if self.is_open else None
+            kept = self._validate_by_own_rules(data, value) if self.is_open else None
             if not isinstance(kept, Valid) or kept.conversions:
                 return None
             valid = kept
@@ -461,7 +461,7 @@ class TypeValues(Generic[T]):
             strict = error
         else:
             return _TOO_LARGE_A_NUMBER if _overflows(valid, data) else Valid(valid)
-        kept = self._by_its_own_rules(data, value)
+        kept = self._validate_by_own_rules(data, value)
         if isinstance(kept, Valid):
             return _TOO_LARGE_A_NUMBER if _overflows(kept.value, data) else kept
         try:
@@ -479,7 +479,7 @@ class TypeValues(Generic[T]):
             return Valid(bent, tuple(_from_pydantic(strict, value)))
         return Valid(bent, (*known, *lost[:_MAX_ISSUES]))
 
-    def _by_its_own_rules(self, data: bytes, value: object) -> Verdict[T] | None:
+    def _validate_by_own_rules(self, data: bytes, value: object) -> Verdict[T] | None:
         """Validate strictly, but let each model keep or drop undeclared keys. None if it is unknown which."""
         try:
             valid = self.adapter.validate_json(data, strict=True)
@@ -739,7 +739,7 @@ def lost_keys(data: Any, value: Any) -> list[Issue] | None:
             members = _members(here, made)
             if members is None:
                 return None
-            lost += [_lost(here, made, key, path) for key in here if key not in members]
+            lost += [_issue_of_lost_key(here, made, key, path) for key in here if key not in members]
             pending += [((*path, key), here[key], part) for key, part in members.items()]
         elif is_list(here) and any(isinstance(part, (dict, list)) for part in here):
             if not _is_sequence(made) or len(made) != len(here):
@@ -748,7 +748,7 @@ def lost_keys(data: Any, value: Any) -> list[Issue] | None:
     return lost
 
 
-def _lost(here: dict[str, Any], made: Any, key: str, path: Steps) -> Issue:
+def _issue_of_lost_key(here: dict[str, Any], made: Any, key: str, path: Steps) -> Issue:
     """Return the issue for a key that is ignored, or that is another spelling of a field, with another value."""
     names = (_names_of(type(made)) if isinstance(made, BaseModel) else None) or {}
     field = names.get(key)

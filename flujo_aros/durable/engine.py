@@ -230,7 +230,7 @@ class Durable:
         """Register queues and take runs from them from then on, always under these limits."""
         for queue in queues:
             try:
-                _outside_of_loops(
+                _run_outside_loop(
                     self.client.register_queue,
                     queue,
                     worker_concurrency=concurrency,
@@ -355,7 +355,7 @@ class Durable:
         """Continue an interrupted run here; return False if another process was first."""
         died = row.status != "parked"
         if died and row.takeovers >= _MOST_TAKEOVERS:
-            self.store.mark(row, "failed", _poisoned(row))
+            self.store.mark(row, "failed", _why_given_up(row))
             return False
         if not self._continue(row, here=True, takeovers=row.takeovers + died, epoch=row.epoch + 1):
             return False
@@ -515,7 +515,7 @@ class Durable:
         if row.status == "paused" and self.register(runner) != row.version:
             raise UsageError(_other_version(row))
         await asyncio.to_thread(partial(self.answer, here=True), row, value)
-        return await self._here(runner, _again(row), row.segment + 1)
+        return await self._here(runner, _restarted_task(row), row.segment + 1)
 
     async def fork(self, runner: Runner, row: RunRow, at: str) -> RunResult:
         """Start a new run from the step `at` on, with the results of the steps before it.
@@ -525,7 +525,7 @@ class Durable:
         """
         await asyncio.to_thread(self.launch)
         version = self.register(runner)
-        task = replace(_again(row), run_id=uuid4().hex)
+        task = replace(_restarted_task(row), run_id=uuid4().hex)
 
         def add() -> None:
             order = [step.name for step in runner.pipeline.steps]
@@ -640,11 +640,11 @@ class Durable:
         which is recorded.
         """
         if row.takeovers > _MOST_TAKEOVERS:
-            self.store.mark(row, "failed", _poisoned(row))
+            self.store.mark(row, "failed", _why_given_up(row))
             return None
         if local is not None:
             return local.runner
-        runner = self._suited(row)
+        runner = self._runner_or_reason(row)
         if isinstance(runner, Runner):
             return runner
         self.store.mark(row, "parked", runner)
@@ -652,16 +652,16 @@ class Durable:
             self.on_parked(row, runner)
         return None
 
-    def _suited(self, row: RunRow) -> Runner | str:
+    def _runner_or_reason(self, row: RunRow) -> Runner | str:
         """Return the runner that executes a run here, or the reason why this process cannot execute it."""
-        runner = self.runners.get(row.version) or self._loaded(row)
+        runner = self.runners.get(row.version) or self._load_runner(row)
         if isinstance(runner, str):
             return runner
         self.runners[row.version] = runner
         without = None if row.version in self._deps else step_with_deps(runner.pipeline)
         return runner if without is None else no_deps(without)
 
-    def _loaded(self, row: RunRow) -> Runner | str:
+    def _load_runner(self, row: RunRow) -> Runner | str:
         """Return a runner from the blueprint of a run, or the reason why there is none."""
         document = None if self.load is None else self.store.document(row.version)
         if document is None or self.load is None:
@@ -776,7 +776,7 @@ class Durable:
         """Continue parked runs of the versions that this process has."""
         for row in self.store.runs(statuses=["parked"], limit=1000):
             # not by a queue, from which a worker without that version might take it
-            if isinstance(self._suited(row), Runner) and self._continue(row, here=True, note=None):
+            if isinstance(self._runner_or_reason(row), Runner) and self._continue(row, here=True, note=None):
                 with SetWorkflowID(workflow_of(row.run_id, row.segment + 1)):
                     DBOS.start_workflow(_aros_run, row.run_id, row.segment + 1)
 
@@ -785,12 +785,12 @@ class Durable:
         if row.status == "cancelling":
             self.store.mark(row, "cancelled", "cancelled before it ended")
         elif row.takeovers >= _MOST_TAKEOVERS:
-            self.store.mark(row, "failed", _poisoned(row))
+            self.store.mark(row, "failed", _why_given_up(row))
         else:
             self._continue(row, takeovers=row.takeovers + 1)
 
 
-def _outside_of_loops(function: Callable[P, object], *given: P.args, **options: P.kwargs) -> None:
+def _run_outside_loop(function: Callable[P, object], *given: P.args, **options: P.kwargs) -> None:
     """Call a function that cannot run inside an event loop, such as in an `async def main()`."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(function, *given, **options).result()
@@ -841,7 +841,7 @@ def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None, d
     return task
 
 
-def _again(row: RunRow) -> RunTask:
+def _restarted_task(row: RunRow) -> RunTask:
     """Return the task of a run that starts again, with the same input and context."""
     return RunTask(row.run_id, as_given(row.input), SharedContext.of(as_given(row.context or {})))
 
@@ -876,7 +876,7 @@ def _other_version(row: RunRow) -> str:
     )
 
 
-def _poisoned(row: RunRow) -> str:
+def _why_given_up(row: RunRow) -> str:
     return f"its process has died {row.takeovers + 1} times during this run, so it is not tried again"
 
 

@@ -177,7 +177,7 @@ def dequeue_while(may: Callable[[], bool], database: object) -> None:
                 "this release of dbos does not allow control of dequeuing; install a supported one: pip install "
                 "'dbos>=3.4,<4'"
             )
-        setattr(database, name, _guarded(may, dequeue, nothing))
+        setattr(database, name, _guard(may, dequeue, nothing))
 
 
 def listen_to(queues: Sequence[str], dbos: object) -> None:
@@ -192,7 +192,7 @@ def listen_to(queues: Sequence[str], dbos: object) -> None:
     setattr(dbos, "_listening_queues", list(queues))  # noqa: B010
 
 
-def _guarded(may: Callable[[], bool], dequeue: Callable[..., Any], nothing: Any) -> Callable[..., Any]:
+def _guard(may: Callable[[], bool], dequeue: Callable[..., Any], nothing: Any) -> Callable[..., Any]:
     @wraps(dequeue)
     def guarded(*args: Any, **options: Any) -> Any:
         return dequeue(*args, **options) if may() else nothing

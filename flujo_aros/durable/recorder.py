@@ -219,12 +219,12 @@ class RunRecording:
             rows = [self._row(recorded_step(each, talks=self._talks)) for each in changed]
             for name in sorted(name for name in self._left_open if name.startswith(inside)):
                 self._left_open.discard(name)
-                rows.append(self._row(_abandoned(name, slot.name)))
-            await self._observed()
+                rows.append(self._row(_abandoned_step(name, slot.name)))
+            await self._flush_observers()
             await self._write(self._store.write, rows)
         self._written.update((each.name, _state(each.result)) for each in changed)
 
-    async def _observed(self) -> None:
+    async def _flush_observers(self) -> None:
         """Flush the observers before a step is recorded: afterwards it emits no more events.
 
         An observer that cannot write, such as a journal on a full disk, loses its own record and is not awaited again.
@@ -250,9 +250,9 @@ class RunRecording:
             await self._flush()
             rows = [self._row(recorded_step(Slot.replayed(step, ()), talks=False)) for step in changed]
             self._left_open.difference_update(step.name for step in changed)
-            rows += [self._row(_abandoned(name, name)) for name in sorted(self._left_open)]
+            rows += [self._row(_abandoned_step(name, name)) for name in sorted(self._left_open)]
             paused = result.paused
-            await self._observed()
+            await self._flush_observers()
             return await self._write(
                 self._store.finish,
                 rows,
@@ -398,7 +398,7 @@ async def _to_the_end(write: Callable[[], T]) -> T:
             return found
 
 
-def _abandoned(name: str, by: str) -> RecordedStep:
+def _abandoned_step(name: str, by: str) -> RecordedStep:
     """Return the record of a step that a crash or a cancellation interrupted, and that the run did not reach again."""
     error = "it was interrupted, and the run took a different path after that"
     return RecordedStep(name=name, kind="step", status=StepStatus.CANCELLED, error=error, excused_by=by)

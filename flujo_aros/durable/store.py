@@ -303,9 +303,9 @@ class Store:
 
     def add(self, connection: sa.Connection, run: RunRow) -> bool:
         """Add a run unless its id exists. Returns whether it was added."""
-        return self._added(connection, RUNS, {**_values(run), "created": time.time()})
+        return self._insert_if_absent(connection, RUNS, {**_values(run), "created": time.time()})
 
-    def _added(self, connection: sa.Connection, table: sa.Table, row: Mapping[str, Any]) -> bool:
+    def _insert_if_absent(self, connection: sa.Connection, table: sa.Table, row: Mapping[str, Any]) -> bool:
         """Add a row unless its key exists, in one statement: another process may be adding the same."""
         insert = sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
         found = connection.execute(insert.values(row).on_conflict_do_nothing().returning(*table.primary_key))
@@ -429,7 +429,7 @@ class Store:
 
     # -- steps -------------------------------------------------------------------------------------------------
 
-    def _own(self, connection: sa.Connection, run_id: str, epoch: int) -> None:
+    def _lock_run(self, connection: sa.Connection, run_id: str, epoch: int) -> None:
         """Lock the run for this transaction. Raises `Superseded` if another worker has it."""
         mine = sa.and_(RUNS.c.run_id == run_id, RUNS.c.epoch == epoch)
         if self.is_sqlite:  # a write takes the lock that a read does not
@@ -449,7 +449,7 @@ class Store:
             if not (self.is_sqlite or settled):  # the next commit writes it, too
                 connection.execute(_LAZY_COMMIT)
             if texts:
-                self._own(connection, run_id, epoch)
+                self._lock_run(connection, run_id, epoch)
             self.add_starts(connection, run_id, epoch, starts)
             self._settled(connection, run_id, epoch, settled)
             if texts:
@@ -475,7 +475,7 @@ class Store:
         That is `completed` only if, in this transaction, every step that started has settled.
         """
         with self.connection() as connection:
-            self._own(connection, run_id, epoch)
+            self._lock_run(connection, run_id, epoch)
             self.add_starts(connection, run_id, epoch, starts)
             self._settled(connection, run_id, epoch, settled)
             gated = ending.gated(self._unsettled(connection, run_id))
@@ -544,7 +544,7 @@ class Store:
 
     def add_document(self, connection: sa.Connection, version: str, document: Mapping[str, Any]) -> None:
         """Store the blueprint of a version."""
-        self._added(connection, DOCUMENTS, {"version": version, "document": dict(document)})
+        self._insert_if_absent(connection, DOCUMENTS, {"version": version, "document": dict(document)})
 
     def document(self, version: str) -> dict[str, Any] | None:
         """Return the blueprint of a version, or None if a program made the pipeline."""

@@ -116,7 +116,7 @@ class _ArosRun:
     @workflow.run
     async def run(self, given: dict[str, Any]) -> dict[str, Any]:
         """Execute the run to its end."""
-        engine = _opened()
+        engine = _open_engine()
         runner = engine.inside.get(given["version"])
         if runner is None:  # fails this task, not the run, which continues on a worker that knows the pipeline
             raise RuntimeError(f"this worker does not know version {given['version']} of {given['pipeline']!r}")
@@ -135,8 +135,8 @@ class _ArosRun:
 
     async def _segment(self, runner: Runner, row: RunRow, rows: _Rows) -> str:
         steps, calls = list(rows.steps.values()), dict(self._calls)
-        recording = _Recording(rows, row, runner.pipeline, steps, calls, self._made)
-        task = task_of(row, recording, deps=_opened().deps.get(row.version))
+        recording = _Recording(rows, row, runner.pipeline, steps, calls, self._make_call)
+        task = task_of(row, recording, deps=_open_engine().deps.get(row.version))
         try:
             result = await runner.execute(task, recording)
         except asyncio.CancelledError:
@@ -145,10 +145,10 @@ class _ArosRun:
             result = task.result
         return await recording.finish(result)
 
-    async def _made(self, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
+    async def _make_call(self, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
         """Make a call as one activity. If its worker is lost, it is repeated where the run continues."""
         del keep  # the workflow has it in memory, like its steps
-        record = self._calls[key] = await _opened().make(workflow.info().workflow_id, key, make)
+        record = self._calls[key] = await _open_engine().make(workflow.info().workflow_id, key, make)
         return record
 
     @workflow.query
@@ -166,7 +166,7 @@ class _ArosRun:
             self._answer = value
 
 
-def _opened() -> Temporal:
+def _open_engine() -> Temporal:
     if _open is None:
         raise AssertionError("a workflow is running without an engine")
     return _open
@@ -378,7 +378,7 @@ class Temporal:
                 if is_cancelled_exception(failed):
                     raise asyncio.CancelledError(str(failed)) from failed
                 if not _is_lost(failed):
-                    raise _rebuilt(failed) from failed
+                    raise _rebuild_error(failed) from failed
             finally:
                 self._makes.pop(place, None)
 
@@ -389,7 +389,7 @@ class Temporal:
         if found is None:
             raise _not_here(f"{key} of run {run_id} is no longer executed here")
         make, context = found
-        making = asyncio.get_running_loop().create_task(_awaited(make), context=context)
+        making = asyncio.get_running_loop().create_task(_await(make), context=context)
         try:
             while not making.done():
                 await asyncio.wait([making], timeout=_HEARTBEAT.total_seconds() / 4)
@@ -421,7 +421,7 @@ async def _evict(worker: Worker) -> None:
         await asyncio.to_thread(running.activate, WorkflowActivation(run_id=run, jobs=jobs))
 
 
-async def _awaited(make: Callable[[], Awaitable[T]]) -> T:
+async def _await(make: Callable[[], Awaitable[T]]) -> T:
     return await make()
 
 
@@ -431,7 +431,7 @@ def _is_lost(failed: ActivityError) -> bool:
     return isinstance(cause, WorkerLost) or (isinstance(cause, ApplicationError) and cause.type == _NOT_HERE)
 
 
-def _rebuilt(failed: ActivityError) -> Exception:
+def _rebuild_error(failed: ActivityError) -> Exception:
     """Return the error of a function, rebuilt from its type and its message if possible."""
     cause = failed.cause
     if not isinstance(cause, ApplicationError):

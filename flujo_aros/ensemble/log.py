@@ -95,7 +95,7 @@ class EventLog:
         `after` is the id of the last event that the writer has seen: if the log has moved on since, nothing is
         appended and the result is empty. Without it they go to the end, whatever others are writing.
         """
-        new = [_plain(*each[:3], each[3] if len(each) > 3 else {}) for each in events]
+        new = [_as_stored(*each[:3], each[3] if len(each) > 3 else {}) for each in events]
         while new:
             first = (len(self) if after is None else after) + 1
             made = tuple(
@@ -193,7 +193,7 @@ def fold(log: Iterable[LogEvent], projection: Callable[[Any, LogEvent], Any], st
     return sofar
 
 
-def _plain(kind: str, actor: str, payload: dict[str, Any], meta: dict[str, Any]) -> _Plain:
+def _as_stored(kind: str, actor: str, payload: dict[str, Any], meta: dict[str, Any]) -> _Plain:
     """Return the event as it would be read back from a database."""
     for name, value in (("kind", kind), ("actor", actor)):
         if len(value) > _LONGEST_NAME:

@@ -32,7 +32,7 @@ def _kind(text: str) -> str:
     return text
 
 
-def _granted(kinds: Sequence[str]) -> Sequence[str]:
+def _granted_kinds(kinds: Sequence[str]) -> Sequence[str]:
     taken = [kind for kind in kinds if kind in RESERVED]
     if taken:
         message = f"{', '.join(taken)} cannot be granted; reserved are {', '.join(RESERVED)}"
@@ -101,7 +101,7 @@ class Manifest(_Strict):
     role: str = "worker"
     persona: str = Field(min_length=1)
     subscribes_to: Annotated[Sequence[Kind], AfterValidator(tuple)] = ()
-    may_emit: Annotated[Sequence[Kind], AfterValidator(_granted), AfterValidator(tuple)]
+    may_emit: Annotated[Sequence[Kind], AfterValidator(_granted_kinds), AfterValidator(tuple)]
     schedule: Schedule = Schedule()
     model_profile: str = DEFAULT_PROFILE
     memory: Memory = Memory()

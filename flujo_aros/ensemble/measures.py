@@ -26,7 +26,7 @@ def repetition(text: str, past: Iterable[str]) -> float:
     (1.0, 0.0)
     """
     mine = set(_pairs(text))
-    return max([stutter(text), *(_alike(mine, set(_pairs(line))) for line in past)])
+    return max([stutter(text), *(_dice(mine, set(_pairs(line))) for line in past)])
 
 
 def stutter(text: str) -> float:
@@ -61,7 +61,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     return list(pairwise(words))
 
 
-def _alike(one: set[tuple[str, str]], other: set[tuple[str, str]]) -> float:
+def _dice(one: set[tuple[str, str]], other: set[tuple[str, str]]) -> float:
     return 2 * len(one & other) / (len(one) + len(other))
 
 

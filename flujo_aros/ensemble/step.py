@@ -81,7 +81,7 @@ _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=\S)")
 _BELIEF_ID: Final = re.compile(r"\bb\d+\b")
 
 
-def _is_said_at_turns(given: object) -> bool:
+def _is_keyed_by_turn(given: object) -> bool:
     if not isinstance(given, Mapping):
         return False
     by_turn = cast("Mapping[object, object]", given)
@@ -101,7 +101,7 @@ _STOP: Final = Option(
 _CAST: Final = Option("special", "a list of manifests, mappings or paths", fits=list_of(object))
 _PROFILES: Final = Option("special", "a mapping from names to agents", fits=instance_of(Mapping))
 _LOG: Final = Option("special", "an EventLog, a file or a URL", fits=instance_of(EventLog, str, Path, type(None)))
-_INJECT: Final = Option("special", "a mapping from turns to strings", fits=_is_said_at_turns)
+_INJECT: Final = Option("special", "a mapping from turns to strings", fits=_is_keyed_by_turn)
 Share: TypeAlias = Annotated[float, Gt(0), Le(1), Option(words="a number above 0 and at most 1")]
 
 
@@ -430,7 +430,7 @@ class _Run:
         if self._paused is not None and not len(log):
             for event in self._paused.events:
                 log.append([(event["kind"], event["actor"], event["payload"], event["meta"])], turn=event["turn"])
-        self._hear()
+        self._process_events()
 
     @property
     def missing(self) -> list[str]:
@@ -489,11 +489,11 @@ class _Run:
             return
         if turn in self.ensemble.inject and turn not in self._injected:
             self._append([("user.injected", "user", {"text": self.ensemble.inject[turn]})], turn=turn)
-        self._hear()
+        self._process_events()
         member = self._due(turn)
         if member is None:
             self.turn = turn
-            self.reason = None if self._may_go_on(turn) else "quiet"
+            self.reason = None if self._may_continue(turn) else "quiet"
             return
         ended = await asyncio.gather(self._act(member), return_exceptions=True)
         result: _Entry | BaseException = ended[0]
@@ -512,11 +512,11 @@ class _Run:
         if self._paused is not None:
             return next(member for member in self.members if member.name == self._paused.agent)
         due = [member for member in self.members if member.is_due(turn)]
-        if not due and self.mute_turns < _MOST_FAILED and not self._may_go_on(turn):
+        if not due and self.mute_turns < _MOST_FAILED and not self._may_continue(turn):
             due = [member for member in self.members if member.name == self.mute]
         return min(due, key=lambda each: each.acted, default=None)
 
-    def _may_go_on(self, turn: int) -> bool:
+    def _may_continue(self, turn: int) -> bool:
         """Return whether an agent will be due in a later turn although none speaks in this one."""
         ticks = any(member.manifest.schedule.tick_every is not None for member in self.members)
         return ticks or any(each > turn for each in self.ensemble.inject)
@@ -639,7 +639,7 @@ class _Run:
             self.context.spend(usage)
 
         context, self.context = self.context, replace(self.context, answer=None, deferred=None)
-        with _recorded_by_turn(self.turn + 1):
+        with _record_by_turn(self.turn + 1):
             try:
                 settled = await step.run(replace(context, previous=prompt, spend=spend, name=step.name))
             except PauseRun as pause:
@@ -674,16 +674,16 @@ class _Run:
     def _append(self, events: Sequence[NewEvent], *, turn: int) -> None:
         """Append to the log, after any events of the user. Raises `UsageError` if another run is writing to it."""
         while not self.log.append(events, turn=turn, after=self._after):
-            if any(event.actor != "user" for event in self._heard()):
+            if any(event.actor != "user" for event in self._new_events()):
                 raise UsageError(f"another run is using the event log {self.log.url!r} (run_id {self.log.run_id!r})")
-        self._hear(live=True)
+        self._process_events(live=True)
 
-    def _hear(self, *, live: bool = False) -> None:
+    def _process_events(self, *, live: bool = False) -> None:
         """Process the new events of the log."""
-        for _ in self._heard(live=live):
+        for _ in self._new_events(live=live):
             pass
 
-    def _heard(self, *, live: bool = False) -> Iterator[LogEvent]:
+    def _new_events(self, *, live: bool = False) -> Iterator[LogEvent]:
         for event in self.log.events(after=self._after):
             self._after = event.id
             self._take(event)
@@ -709,7 +709,7 @@ class _Run:
             agent = str(event.payload.get("agent"))
             self.mute, self.mute_turns = agent, self.mute_turns + 1 if agent == self.mute else 1
             self.why = f"{agent!r} had the last turn: {event.payload.get('reason')}"
-            self._pass_on(agent)
+            self._give_turn_instead(agent)
         else:
             self.mute, self.mute_turns = "", 0
         self.failed = self.failed + 1 if event.kind == "turn.failed" else 0
@@ -726,7 +726,7 @@ class _Run:
         elif self.failed >= _MOST_FAILED * len(self.members):
             self.reason = "failed"
 
-    def _pass_on(self, agent: str) -> None:
+    def _give_turn_instead(self, agent: str) -> None:
         """Give a turn to the agents that would have heard the missing line, so that none waits forever."""
         unsaid = self._grants.get(agent, frozenset())
         for member in self.members:
@@ -749,7 +749,7 @@ def _with_ellipsis(text: str) -> str:
 
 
 @contextmanager
-def _recorded_by_turn(turn: int) -> Generator[None]:
+def _record_by_turn(turn: int) -> Generator[None]:
     """Record calls by turn in a durable run: a run that resumes from its log makes no calls for earlier turns."""
     calls = host.recorder()
     if calls is None:

@@ -42,7 +42,7 @@ class StoredLog:
     def newest(self) -> int:
         """Return the id of the last event, or 0 if there is none."""
         query = select(func.max(_EVENTS.c.id)).where(_EVENTS.c.run_id == self._run_id)
-        with self._connected("read") as connection:
+        with self._transaction("read") as connection:
             return connection.execute(query).scalar() or 0
 
     def read(self, after: int) -> Iterator[dict[str, Any]]:
@@ -58,7 +58,7 @@ class StoredLog:
         """Write all of these events; return False if another writer has taken their ids."""
         rows = [{**each, "payload": _json(each["payload"]), "meta": _json(each["meta"])} for each in made]
         try:
-            with self._connected("written") as connection:
+            with self._transaction("written") as connection:
                 connection.execute(insert(_EVENTS), rows)
         except IntegrityError:
             return False
@@ -70,12 +70,12 @@ class StoredLog:
 
     def _page(self, after: int) -> list[dict[str, Any]]:
         own = (_EVENTS.c.run_id == self._run_id) & (_EVENTS.c.id > after)
-        with self._connected("read") as connection:
+        with self._transaction("read") as connection:
             rows = connection.execute(select(_EVENTS).where(own).order_by(_EVENTS.c.id).limit(_PAGE)).mappings().all()
         return [{**row, "payload": json.loads(row["payload"]), "meta": json.loads(row["meta"])} for row in rows]
 
     @contextmanager
-    def _connected(self, doing: str) -> Generator[Connection]:
+    def _transaction(self, doing: str) -> Generator[Connection]:
         """Open a transaction. `IntegrityError` passes through to the writer, which handles it."""
         try:
             with self._engine.begin() as connection:

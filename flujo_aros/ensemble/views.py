@@ -154,10 +154,10 @@ def stats(sofar: Stats, event: LogEvent) -> Stats:
         **{name: getattr(mine, name) + meta.get(name, 0) for name in _SUMS},
     )
     outside = sofar.outside_grants + (meta.get("granted") is False)
-    return replace(sofar, outside_grants=outside, agents={**sofar.agents, name: _counted(mine, event.kind)})
+    return replace(sofar, outside_grants=outside, agents={**sofar.agents, name: _increment(mine, event.kind)})
 
 
-def _counted(mine: AgentStats, kind: str) -> AgentStats:
+def _increment(mine: AgentStats, kind: str) -> AgentStats:
     name = _COUNTERS.get(kind, "utterances")
     return replace(mine, **{name: getattr(mine, name) + 1})
 

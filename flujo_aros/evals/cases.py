@@ -134,12 +134,12 @@ class CaseFile:
         lines.seek(0)
         number = 0
         for line, data in enumerate(lines, start=1):
-            text = self._decoded(data, line).strip()
+            text = self._decode(data, line).strip()
             if text:
                 yield replace(_case(number, line, text), folder=self._folder)
                 number += 1
 
-    def _decoded(self, data: bytes, line: int) -> str:
+    def _decode(self, data: bytes, line: int) -> str:
         try:
             return data.decode("utf-8-sig" if line == 1 else "utf-8")
         except UnicodeDecodeError as error:
@@ -178,7 +178,7 @@ class CaseFile:
 def _seekable(source: str, option: str) -> IO[bytes]:
     """Return the file; for a pipe or stdin a copy, since it is read more than once."""
     if source == "-":
-        return _copied(cast("IO[bytes]", sys.stdin.buffer))
+        return _copy(cast("IO[bytes]", sys.stdin.buffer))
     try:
         file = Path(source).open("rb")  # noqa: SIM115 - as below
         if stat.S_ISREG(Path(source).stat().st_mode):
@@ -186,10 +186,10 @@ def _seekable(source: str, option: str) -> IO[bytes]:
     except OSError as error:
         raise UsageError(f"{option}: cannot read {source!r}: {error.strerror or error}") from error
     with file:
-        return _copied(file)
+        return _copy(file)
 
 
-def _copied(stream: IO[bytes]) -> IO[bytes]:
+def _copy(stream: IO[bytes]) -> IO[bytes]:
     copy = tempfile.SpooledTemporaryFile(max_size=_SPOOLED)  # noqa: SIM115 - whoever reads it closes it
     shutil.copyfileobj(stream, copy)
     return cast("IO[bytes]", copy)
@@ -199,7 +199,7 @@ def _case(number: int, line: int, text: str) -> Case:
     try:
         found = json.loads(text, object_pairs_hook=_members, parse_constant=reject_constant, parse_float=finite)
     except (ValueError, RecursionError) as error:
-        return Case(id=number, error=f"line {line} is not JSON: {_said(error)}", mark=_mark(text))
+        return Case(id=number, error=f"line {line} is not JSON: {_error_text(error)}", mark=_mark(text))
     if not is_dict(found) or "input" not in found:
         wrong = _without_input(found) if is_dict(found) else None
         if wrong is not None:
@@ -209,7 +209,7 @@ def _case(number: int, line: int, text: str) -> Case:
     name, context, check = found.get("id", number), found.get("context"), found.get("check")
     unknown = [key for key in found if key not in _KEYS]
     if unknown:
-        return Case(id=name, error=f"line {line}: {_unknown(unknown)}", mark=mark)
+        return Case(id=name, error=f"line {line}: {_unknown_keys(unknown)}", mark=mark)
     if not isinstance(context, dict | None):
         return Case(id=name, error=f"line {line}: `context` is an object, not {json.dumps(context)}", mark=mark)
     if not isinstance(check, str | None):
@@ -229,7 +229,7 @@ def _mark(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _unknown(keys: list[str]) -> str:
+def _unknown_keys(keys: list[str]) -> str:
     for key in keys:
         for near in get_close_matches(key, _KEYS, 1, 0.75):
             return f"unknown key {key!r}; did you mean {near!r}?"
@@ -265,7 +265,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _said(error: ValueError | RecursionError) -> str:
+def _error_text(error: ValueError | RecursionError) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg}, column {error.colno}; one JSON value on each line is expected"
     return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
@@ -392,7 +392,7 @@ def _given(number: int, each: Case | Mapping[str, Any] | tuple[Any, Any]) -> Cas
         case Mapping():
             unknown = [key for key in each if key not in _KEYS]
             if unknown or "input" not in each:
-                raise UsageError(f"case {number}: {_unknown(unknown) if unknown else 'has no `input`'}")
+                raise UsageError(f"case {number}: {_unknown_keys(unknown) if unknown else 'has no `input`'}")
             each = Case(**each)
         case _:
             raise UsageError(f"case {number} is {type(each).__name__}; give a Case, a mapping, or (input, expected)")

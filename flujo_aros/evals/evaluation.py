@@ -201,7 +201,7 @@ class Evaluation:
             "name": self.name,
             "cases": len(self.results),
             **{verdict.value: self.counts.get(verdict, 0) for verdict in Verdict},
-            "share": {"right": _rounded(self.right), "wrong": _rounded(self.wrong)},
+            "share": {"right": _round(self.right), "wrong": _round(self.wrong)},
             "trust": [each.to_dict() for each in self.by_trust],
             "fields": [each.to_dict() for each in self.by_field],
             "repaired_fields": self.repaired_fields.to_dict(),
@@ -219,7 +219,7 @@ class Evaluation:
 _JUDGED: Final = (Verdict.RIGHT, Verdict.WRONG, Verdict.REFUSED)
 
 
-def _rounded(share: float | None) -> float | None:
+def _round(share: float | None) -> float | None:
     return None if share is None else round(share, 4)
 
 
@@ -408,7 +408,7 @@ class _Evaluating:
             Usage.total(models.values()) if missing else result.usage,
             models,
             result.seconds,
-            _repaired(result) if ended else frozenset(),
+            _repaired_paths(result) if ended else frozenset(),
             case.labelled or self.check is not None,
         )
 
@@ -439,9 +439,9 @@ class _Evaluating:
         differs = f"{bad[0].place} is {brief(bad[0].found)}, {wanted}"
         if self.judge is None:
             return Verdict.WRONG, differs, scored, Usage()
-        return await self._asked(case, output, scored)
+        return await self._ask_judge(case, output, scored)
 
-    async def _asked(
+    async def _ask_judge(
         self, case: Case, output: Any, scored: tuple[FieldScore, ...]
     ) -> tuple[Verdict, str, tuple[FieldScore, ...], Usage]:
         """Return the verdict of the judge. One that is not a typed value, or was synthesized, does not count."""
@@ -463,7 +463,7 @@ class _Evaluating:
         return verdict, str(said.get("why") or "the judge says so"), scored, spent
 
 
-def _repaired(result: RunResult) -> frozenset[str]:
+def _repaired_paths(result: RunResult) -> frozenset[str]:
     """Return the paths of the fields in the output that were repaired."""
     last = [step for step in result.steps if "/" not in step.name][-1:]
     outcome = last[0].outcome if last else None

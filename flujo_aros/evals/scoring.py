@@ -49,10 +49,10 @@ def _scores(found: Any, expected: Any, place: str, match: Match) -> Iterator[Fie
         for one, other in zip(found, expected, strict=True):
             yield from _scores(one, other, f"{place}[]", match)
     else:
-        yield FieldScore(place or "$", _alike(found, expected), found, expected)
+        yield FieldScore(place or "$", _equal(found, expected), found, expected)
 
 
-def _alike(found: Any, expected: Any) -> bool:
+def _equal(found: Any, expected: Any) -> bool:
     if isinstance(found, bool) or isinstance(expected, bool):
         return found is expected
     if isinstance(found, str) and isinstance(expected, (int, float)):

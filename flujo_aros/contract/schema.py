@@ -180,6 +180,11 @@ class Shape:
             return any(branch.asks_for(kind) for branch in self.branches)
         return bool(self.types or self.choices is not None) and self.allows(kind)
 
+    @cached_property
+    def asks_for_scalar(self) -> bool:
+        """Whether the schema names a scalar type."""
+        return any(map(self.asks_for, frozenset[str]().union(*SCALARS.values())))
+
     @property
     def time_forms(self) -> list[str]:
         """The formats of dates, times and durations that a string may have here."""

@@ -418,7 +418,7 @@ class TypeValues(Generic[T]):
             return None  # the parser keeps the digits
         # Each key is followed by `":`, and in valid JSON little else is.
         keys = count_keys(value)
-        if keys == text.count('":') and not _is_unusual(text) and _LONG_NUMBER.search(text[::100]) is None:
+        if keys == text.count('":') and not _is_unusual(text) and not _may_be_long(text[::100]):
             return Valid(value)
         return None if parse_json(text) is NOT_JSON or _overflows(value, text) else Valid(value)
 
@@ -817,7 +817,7 @@ def _names_of(model: type[BaseModel]) -> dict[str, str] | None:
 
 _is_unusual: Final = contains(r"[ \t\r\n]:|Infinity|NaN|[0-9][eE]\+?[0-9]{3}")
 """Whether a JSON text may have white space before a colon, or a number that is not finite."""
-_LONG_NUMBER: Final = re.compile("[0-9]{3}")
+_may_be_long: Final = contains("[0-9]{3}")
 """In every hundredth character, this shows that a number may be too long for a float. Searching all takes longer."""
 
 UNKNOWN: Final = -(10**12)

@@ -104,18 +104,18 @@ ELIDED_ITEM: Final = expression(
     r""")["']\s*\]"""
 )
 """An ellipsis, or words for it, in place of an item or a key: something was left out."""
-_ENDINGS: Final = (
-    r"\.\.\.|…|more|others?|omitted|truncated|continued|unchanged|rest|etc|so on|usw|weitere?|u\. ?a|ecc|enz"
+_WORDS_FOR_MORE: Final = (
+    r"more|others?|omitted|truncated|continued|unchanged|rest|etc|so on|usw|weitere?|u\. ?a|ecc|enz"
     r"|otros|outros|autres|altri|via|略"
 )
-_LEFT_OUT: Final = Phrases(_ENDINGS, cased=True)
+_LEFT_OUT: Final = Phrases(rf"\.\.\.|…|{_WORDS_FOR_MORE}", cased=True)
 # Text that may make valid JSON doubtful. One pass of an automaton rules it out in most replies. Together these cost up
 # to six times as much: the engine searches fast for a few literals that do not all begin with the same character, which
-# is why the dots are among the placeholders.
-_MAY_ELIDE: Final = Phrases(rf"(?:{_ENDINGS})[)>.…\]]*\"|[0-9] (?:more|others) [^\"]*\"", cased=True)
+# is why dots, which may stand for either, are among the placeholders only.
+_MAY_ELIDE: Final = Phrases(rf"(?:{_WORDS_FOR_MORE})[)>.…\]]*\"", r" (?:more|others)(?: [^\" ]+){1,2}\"", cased=True)
 _MAY_BE_SLOT: Final = Phrases(
     r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\")",
-    r"(?:\.\.\.|…| goes here)\"",
+    r"(?:\.\.\.|…| goes here)\)?\"",
     cased=True,
 )
 _IN_STRING, _IN_FORMULA = (Phrases(each, cased=True) for each in SUSPECTS)
@@ -303,9 +303,10 @@ def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
     may_frame = kind is list or (kind is dict and not (value and value.keys() <= shape.keys.keys()))
     if may_frame and (is_framed(value, shape) or _echoes(value, contract)):
         return None
-    if shape.may_elide and _MAY_ELIDE.may_match(text) and ELIDED_ITEM.search(text):
+    may_be_slot = _MAY_BE_SLOT.may_match(text)
+    if shape.may_elide and (may_be_slot or _MAY_ELIDE.may_match(text)) and ELIDED_ITEM.search(text):
         return None
-    if _MAY_BE_SLOT.may_match(text) and slot_in(text, shape.named):
+    if may_be_slot and slot_in(text, shape.named):
         return None
     return None if shape.has_aliases and _uses_alias(value, shape) else valid
 

@@ -113,7 +113,6 @@ _DECLINED: Final = expression(
     r"|ich kann (?:das |dies |dir |ihnen )?(?:leider )?nicht)\b|抱歉|对不起|申し訳",
     re.I,
 )
-_SCALARS: Final = ("string", "integer", "number", "boolean", "null")
 _LONGEST_SCALAR: Final = 20_000
 _JSON_FENCE: Final = expression(
     r"(?:[^.!?。\d`~\[{\n]{1,80}[:：]\s*)?(?P<fence>```json[ \t]*\n[^`]*\n[ \t]*```)\s*"
@@ -862,7 +861,7 @@ class Search(Generic[T]):
             return None
         whole = mask_reasoning(self.text, unopened=True).strip()
         fence = _JSON_FENCE.fullmatch(whole) if self.shape.anything else None
-        for text in (self.text, whole, fence["fence"] if fence else ""):
+        for text in dict.fromkeys((self.text.strip(), whole, fence["fence"] if fence else "")):
             if text and (alone := self._json_alone(text)) is not None:
                 return self._only(alone)
         if not self._is_empty():
@@ -873,7 +872,7 @@ class Search(Generic[T]):
             return None
         if find_json_end(whole, 0) == len(whole):
             return self._json_scalar(whole)
-        if not any(self.shape.asks_for(kind) for kind in _SCALARS):
+        if not self.shape.asks_for_scalar:
             return None
         body, edits = _bare_scalar(whole)
         if whole not in self.text:
@@ -990,11 +989,12 @@ class Search(Generic[T]):
 
     def _block_quote(self) -> Reading[T] | None:
         """Read an answer in a block quote: every line is marked, except words that announce it."""
+        if ">" not in self.text or self.nested >= NESTED or not self._is_empty():
+            return None
         lines = self.text.strip().split("\n")
         announced = lines[0].rstrip()[-1:] in (":", "：")
         body = lines[1:] if announced else lines
-        is_quote = all(line.lstrip().startswith(">") or not line.strip() for line in body)
-        if not self._is_empty() or self.nested >= NESTED or not is_quote:
+        if not all(line.lstrip().startswith(">") or not line.strip() for line in body):
             return None
         outcome = self._again("\n".join(line.lstrip().removeprefix(">") for line in body))
         if not isinstance(outcome, Accepted):

@@ -211,9 +211,9 @@ class Climb(Generic[T]):
         past = Past.of(outcome)
         ordered = self._ordered()
         for index, stage in enumerate(ordered):
-            past = self._foreseeing(past, ordered[index + 1 :])
             if past.current.reason not in stage.answers:
                 continue
+            past = self._foreseeing(past, ordered[index + 1 :])
             if (why := self._why_skipped(stage, past)) is not None:
                 self._pass(stage, why)
                 continue

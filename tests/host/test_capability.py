@@ -4,14 +4,15 @@ import asyncio
 import json
 from datetime import date
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Self
 
 import pytest
-from pydantic import AfterValidator, BaseModel, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_ai import Agent, AgentRunResultEvent, NativeOutput, PromptedOutput, StructuredDict, ToolOutput
 from pydantic_ai.exceptions import (
     ApprovalRequired,
     CallDeferred,
+    ContentFilterError,
     ModelHTTPError,
     ModelRetry,
     UnexpectedModelBehavior,
@@ -21,10 +22,10 @@ from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
-from flujo_aros import Aros, ContractError, Degraded, OutputError, Reason, Trust, UsageError, observing
+from flujo_aros import Aros, ContractError, Degraded, OutputError, Reason, Rejected, Trust, UsageError, observing
 from flujo_aros.events import AskFinished, AskStarted, ReadFinished
 from flujo_aros.host import StageRecord, recording
-from flujo_aros.recovery import Degrade, Ladder, LlmRepair
+from flujo_aros.recovery import Degrade, Ladder, LlmRepair, Retry
 
 from .scripted import Script, call
 
@@ -381,6 +382,41 @@ def test_a_validator_that_wants_the_context_of_the_run_is_left_to_the_host():
         capabilities=[Aros()],
     )
     assert run(agent)[0].output.a == 3
+
+
+def test_a_repaired_value_that_the_host_still_rejects_is_no_value_even_if_the_ladder_can_degrade():
+    class Scoped(BaseModel):
+        a: int
+
+        @model_validator(mode="after")
+        def bounded(self, info: ValidationInfo) -> Self:
+            if self.a > info.context["most"]:
+                raise ValueError("too much")
+            return self
+
+    agent = Agent(
+        Script('{"a": 9}', '{"a": 8}').model,
+        output_type=PromptedOutput(Scoped),
+        validation_context={"most": 5},
+        capabilities=[Aros(ladder=Ladder(stages=(Retry(), Degrade())))],
+    )
+    with recording() as record, pytest.raises(OutputError):
+        asyncio.run(agent.run("x"))
+    assert isinstance(record.outcome, Rejected)
+    assert (record.outcome.reason, record.outcome.issues[0].path) == (Reason.INVALID, "$")
+    assert record.calls == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "output"),
+    [(ContentFilterError("blocked"), str), (UnexpectedModelBehavior("no body"), PromptedOutput(Item))],
+    ids=["a filter, for plain text", "any other error without a reply"],
+)
+def test_an_error_that_is_not_about_an_output_stays_the_host_s_own(error, output):
+    agent = Agent(Script(error).model, output_type=output, capabilities=[Aros(ladder=Ladder(stages=()))])
+    with pytest.raises(UnexpectedModelBehavior) as raised:
+        run(agent)
+    assert type(raised.value) is type(error)
 
 
 def test_text_outputs_are_left_alone():

@@ -33,6 +33,7 @@ _MODULES = [
 _TEMPLATES = [
     "{{ ''.__class__.__mro__ }}",
     "{{ input.__init__.__globals__ }}",
+    "{{ self.__init__.__globals__ }}",
     "{{ cycler.__init__.__globals__.os.system('id') }}",
     "{% for x in range(10**9) %}{% endfor %}",
     "{{ 'a' * 10**9 }}",
@@ -65,7 +66,7 @@ _FLOODS = [
     "agents:\n" + "".join(f"  a{n}: {{modle: m}}\n" for n in range(1_900)),
     "agents:\n" + "".join(f"  a{n}: {{model: m, output_schema: {{type: strng}}}}\n" for n in range(900)),
     "agents: {a: {model: m, output_schema: {properties: {"
-    + ",".join(f"p{n}: {{type: strng}}" for n in range(1_900))
+    + ",".join(f"p{n}: {{type: strng}}" for n in range(600))
     + "}}}}",
     "agents: {a: {model: 'openai:m', model_settings: {" + ",".join(f"tempo{n}: 1" for n in range(3_000)) + "}}}",
     "steps: [{name: s, " + ", ".join(f"key{n}: 1" for n in range(3_000)) + "}]",
@@ -135,6 +136,7 @@ HOSTILE = [
     step("agent: {model: m, output_schema: {$ref: 'http://127.0.0.1:9/x'}}"),
     step("agent: {model: m, output_schema: {$ref: 'file:///etc/passwd'}}"),
     step("uses: agents.a\n    name: s"),
+    step("uses: flujo.builtins.wrap_dict\n    params: {key: [1]}"),
     "imports: {x: /etc/passwd}\n" + step("uses: imports.x"),
     "imports: {x: ../../secret.yaml}\n" + step("uses: imports.x"),
     _LAUGHS,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -271,46 +269,6 @@ def test_prompts_come_from_files_inside_the_blueprints_folder_only(tmp_path: Pat
             load(name)
     with pytest.raises(BlueprintError, match="does not exist"):
         load("prompts/none.md")
-
-
-HOSTILE = [
-    "uses: 'os:system'",
-    "uses: 'subprocess:run'",
-    "uses: 'builtins:exec'\n    params: {source: 'import os'}",
-    "uses: flujo.builtins.wrap_dict\n    params: {key: [1]}",
-    "uses: agents.a\n    input: '{{ self.__init__.__globals__ }}'",
-    "uses: agents.a\n    input: !!python/object/apply:os.system ['true']",
-    "agent: {model: m, system_prompt: {from_file: /etc/passwd}}",
-    "agent: {model: m, output_schema: {$ref: 'http://127.0.0.1:9/x'}}",
-]
-
-WATCH = """
-import sys
-from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.errors import BlueprintError
-try:
-    parse_blueprint("steps: [{name: w, agent: {model: m, output_schema: {type: object}}}]")
-    parse_blueprint("steps: [")
-except BlueprintError:
-    pass
-texts = sys.stdin.read().split("\\0")
-seen = []
-sys.addaudithook(lambda name, args: seen.append((name, str(args)[:200])))
-for text in texts:
-    try:
-        parse_blueprint(text)
-    except BlueprintError:
-        continue
-    print("loaded:", text)
-seen = [event for event in seen if event[0].split(".")[0] in {"import", "exec", "open", "subprocess", "os", "socket"}]
-print([event for event in seen if event[0] != "exec" or "<template>" not in event[1]])  # a compiled template, not run
-"""
-
-
-def test_loading_a_hostile_blueprint_imports_opens_and_starts_nothing():
-    texts = "\0".join(one_step(lines) for lines in HOSTILE)
-    done = subprocess.run([sys.executable, "-c", WATCH], input=texts, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_shared_parts_may_be_under_a_key_of_their_own():

@@ -67,6 +67,7 @@ def corpus(tmp_path: Path) -> str:
     return str(file)
 
 
+@pytest.mark.slow
 def test_peers_are_scored_by_the_same_cases_with_their_versions(bench: Bench, corpus: str) -> None:
     pytest.importorskip("json_repair")
     result = bench("reading", corpus, "--peers", "--rounds", "1", "--json")

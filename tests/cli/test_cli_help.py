@@ -81,8 +81,8 @@ def test_command_that_is_not_there_is_wrong_usage(aros: Aros) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_version_is_that_of_the_package(aros_process: Aros) -> None:
-    result = aros_process("--version")
+def test_version_is_that_of_the_package(aros: Aros) -> None:
+    result = aros("--version")
     assert re.fullmatch(r"aros \d+\.\d+\.\d+\S*\n", result.stdout)
     assert result.exit_code == 0
 

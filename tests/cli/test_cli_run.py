@@ -261,10 +261,10 @@ def test_plan_takes_the_place_of_run_with_the_deps_and_the_input(aros: Aros, tri
 
 
 def test_plan_names_the_setting_that_turns_the_ladder_off(
-    aros_process: Aros, environment: dict[str, str], triage: str
+    aros: Aros, monkeypatch: pytest.MonkeyPatch, triage: str
 ) -> None:
-    environment["AROS_ENABLED"] = "false"
-    plan = " ".join(aros_process("plan", triage).stdout.split())
+    monkeypatch.setenv("AROS_ENABLED", "false")
+    plan = " ".join(aros("plan", triage).stdout.split())
     assert "none: the setting `enabled` is false, so a reply" in plan
 
 

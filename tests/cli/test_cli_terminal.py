@@ -156,6 +156,7 @@ def test_no_color_is_honoured_in_a_terminal(tmp_path: Path, environment: Mapping
     assert "success" in shown
 
 
+@pytest.mark.slow
 def test_a_dumb_terminal_gets_plain_lines(tmp_path: Path, environment: Mapping[str, str]) -> None:
     _, shown = run_in_terminal(tmp_path, environment, TERM="dumb")
     assert "listen: started\r\n" in shown

@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pydantic_ai import Agent
 
@@ -30,6 +30,7 @@ def valid_replies(draw):
     return json.dumps({key: value[key] for key in keys}, indent=indent, ensure_ascii=ascii_only)
 
 
+@settings(max_examples=40)
 @given(valid_replies(), st.sampled_from(sorted(MODES)))
 def test_successful_outputs_are_the_same_with_aros(text, mode):
     seen = []

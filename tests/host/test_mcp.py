@@ -17,9 +17,13 @@ from flujo_aros import Pipeline, Runner, RunStatus, Step, load_blueprint
 from flujo_aros.testing import ScriptedModel
 
 pytestmark = pytest.mark.slow  # the client and the server take seconds to import
-pytest.importorskip("mcp", reason="MCP is not installed: pip install 'flujo_aros[mcp]'")
-from fastmcp.client.transports import StdioTransport  # noqa: E402 - they need MCP
-from pydantic_ai.mcp import MCPToolset  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def installed() -> None:
+    """They are imported where they are used, so that the quick tests need not wait for them."""
+    pytest.importorskip("mcp", reason="MCP is not installed: pip install 'flujo_aros[mcp]'")
+
 
 SERVER = """
 import sys
@@ -79,6 +83,9 @@ def test_a_server_that_is_not_there_is_an_error_that_names_it_and_says_what_to_c
 
 
 def test_a_command_that_starts_no_server_is_named() -> None:
+    from fastmcp.client.transports import StdioTransport
+    from pydantic_ai.mcp import MCPToolset
+
     agent = Agent(ScriptedModel(), toolsets=[MCPToolset(StdioTransport("no-such-command", ["my orders"]))])
     message = failure(Step("ask", agent))
     assert message.startswith("ConnectionError: no connection to the MCP server no-such-command 'my orders': ")
@@ -86,6 +93,9 @@ def test_a_command_that_starts_no_server_is_named() -> None:
 
 
 def test_a_secret_in_the_command_of_a_server_is_left_out_of_the_error() -> None:
+    from fastmcp.client.transports import StdioTransport
+    from pydantic_ai.mcp import MCPToolset
+
     class Orders(MCPToolset):
         """A toolset of the user's own."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -44,12 +45,16 @@ def schemas(draw: st.DrawFn, depth: int = 2) -> dict[str, Any]:
     return draw(st.sampled_from([schema, schema, {"oneOf": [schema, {"type": "null"}]}])) if depth else schema
 
 
+@cache
+def _openai_model() -> OpenAIChatModel:
+    return OpenAIChatModel("gpt-4o-mini", provider=OpenAIProvider(api_key="none"))
+
+
 def sent_by_openai(schema: dict[str, Any]) -> OutputObjectDefinition:
     """What pydantic-ai's own model makes of a schema before it sends it."""
-    model = OpenAIChatModel("gpt-4o-mini", provider=OpenAIProvider(api_key="none"))
     given_schema = OutputObjectDefinition(json_schema=object_schema(schema), name="x")
     asked = ModelRequestParameters(output_mode="native", output_object=given_schema, allow_text_output=True)
-    made = model.customize_request_parameters(asked).output_object
+    made = _openai_model().customize_request_parameters(asked).output_object
     assert made is not None
     return made
 

@@ -142,9 +142,9 @@ def names_of(kind: type[StepStarted | StepFinished], heard: list[Event]) -> Coun
 @pytest.mark.parametrize(
     ("end", "streamed"),
     [
-        ("an error", False),
-        ("cancellation", True),
-        *[pytest.param(end, streamed, marks=pytest.mark.slow) for end in ENDS for streamed in (False, True)],
+        pytest.param(end, streamed, marks=[] if (end, streamed) == ("cancellation", True) else [pytest.mark.slow])
+        for end in ENDS
+        for streamed in (False, True)
     ],
 )
 def test_whatever_is_raised_at_any_await_of_any_option_the_ledger_is_legal(end: str, streamed: bool) -> None:
@@ -157,10 +157,10 @@ def test_whatever_is_raised_at_any_await_of_any_option_the_ledger_is_legal(end: 
     assert point > 15
 
 
-@pytest.mark.parametrize(("streamed", "stride"), [(False, 17), (True, 23)])
+@pytest.mark.parametrize(("streamed", "stride"), [(False, 43), (True, 59)])
 def test_cancelled_at_any_turn_of_the_loop_every_step_settles(streamed: bool, stride: int) -> None:
     seen: set[RunStatus] = set()
-    for turns in range(0, 30 * stride, stride):
+    for turns in range(0, 12 * stride, stride):
         seen |= {result.status for result in asyncio.run(to_the_end(Mine(), streamed=streamed, turns=turns))}
     assert seen >= {RunStatus.CANCELLED, RunStatus.PAUSED}
 

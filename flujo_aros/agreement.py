@@ -272,7 +272,8 @@ class _Ballot:
             return cls(number, votes=True, value=value, made_up=_made_up(value, source))
         accepted = cast("Accepted[object]", reading)
         repairs = tuple((repair.path, Trust.of([repair])) for repair in accepted.repairs)
-        lowest = Trust.lowest(trust for _, trust in repairs)  # the rest, such as a made-up value, applies to all of it
+        # any other repair, such as a made-up value, concerns the whole reading
+        lowest = Trust.lowest(trust for _, trust in repairs)
         base = Trust.CLEAN if lowest is accepted.trust else accepted.trust
         value = _plain(accepted.value)
         return cls(number, votes=True, value=value, base=base, repairs=repairs, made_up=_made_up(value, source))
@@ -377,7 +378,8 @@ class _Tally:
 
     def _judge(self, groups: list[_Group], path: Path, at: int | None = None) -> Any:
         """Count the votes on one path, groups in the order of their first reading; return the winner."""
-        ranked = sorted(groups, key=lambda group: group.count, reverse=True)  # stable: in a tie the first
+        # The sort is stable: in a tie, the first reading wins.
+        ranked = sorted(groups, key=lambda group: group.count, reverse=True)
         top, second = ranked[0].count, ranked[1].count if len(ranked) > 1 else 0
         cast = sum(group.count for group in ranked)
         made_up = sum(len(group.votes) for group in ranked) - cast

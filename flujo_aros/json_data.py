@@ -221,7 +221,7 @@ def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
         return None
     if not (broken or _MAY_BE_LATEX.search(raw)):
         return frozenset()
-    # If one is meant literally, all are.
+    # If one backslash is literal, all of them are.
     found = [m.start() for pattern in (_LATEX, _LATEX_WEAK, _CONTROLS) for m in pattern.finditer(raw)]
     return frozenset(at for at in found if not is_escaped(raw, at))
 

@@ -105,7 +105,7 @@ def read_settings(folder: Path | None = None) -> Settings:
     values: dict[str, Any] = {}
     for name, keys in reversed(_FILES):
         values = _merged(values, _table(folder / name, keys))
-    fields = cast("type[BaseSettings]", Settings)  # only its names are used
+    fields = cast("type[BaseSettings]", Settings)  # only the names of the settings are used
     environment = EnvSettingsSource(fields, env_prefix="AROS_", env_nested_delimiter="__")
     _reject_misspelt(name for name in os.environ if name.startswith("AROS_"))
     try:

@@ -297,7 +297,7 @@ def _member(option: Declared) -> Any:
     written = _FORMS.get(option.option.form)
     if written is not None:
         return (written, ...) if option.required else (written | None, None)
-    if option.choices:  # the step itself reports what is wrong, and what was probably meant
+    if option.choices:  # the step itself reports the error, with a suggestion
         written = Annotated[str, WithJsonSchema({"enum": list(option.choices)})]
     return (written or option.annotation, ... if option.required else option.default)
 

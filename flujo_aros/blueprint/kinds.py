@@ -145,7 +145,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
 
 
 def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] | None = None) -> PipelineStep:
-    """Return a step that loads but cannot run, for the first reason recorded in the meantime."""
+    """Return a step that loads but cannot run, with the first reason recorded while it was built."""
     doubt = loading.doubts[since]
     del loading.doubts[since:]
     loading.warn(doubt.place, Hint(f"step {name!r} cannot run: {doubt.message}", doubt.suggestion), doubt.code)
@@ -570,7 +570,7 @@ def _import(making: Making, block: blocks.StepBlock, alias: str) -> PipelineStep
 
 
 def _make_step(making: Making, word: str, block: blocks.StepKeys, special: dict[str, Any]) -> PipelineStep:
-    """Return a step of one of the kinds that share the word `step`."""
+    """Return a step of one of the kinds that are all written `kind: step`."""
     kind = blocks.KINDS[word]
     given = options_of(making, kind, block) or {}
     return kind.step(**{"name": block.name, **special, **given}, **making.common)

@@ -291,7 +291,7 @@ def _load_import(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipel
     if len(files) >= MAX_IMPORTS:
         loading.note(node.place, f"blueprints import each other more than {MAX_IMPORTS} deep", Code.IMPORT_CYCLE)
         return None
-    source = str(Path(loading.source).parent / node.value)  # without `./`, which would add up in a cycle
+    source = str(Path(loading.source).parent / node.value)  # without `./`, which would accumulate in an import cycle
     try:
         text = read_text(file)
     except BlueprintError as error:

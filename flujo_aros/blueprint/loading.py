@@ -1,7 +1,7 @@
 """The state of loading one blueprint: the errors so far, what is allowed, and the validated mappings.
 
-It also formulates the errors: the known keys, the errors of pydantic in plain words, and the value that was probably
-meant.
+It also writes the error messages: the known keys, pydantic's errors in plain words, and the value that was probably
+intended.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from flujo_aros.pipeline.step import REFERENCE
 from flujo_aros.spelling import brief, clip, nearest, short
 
 UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
-"""An unknown key, of a model and of a dataclass."""
+"""Pydantic's error codes for an unknown key: of a model, and of a dataclass."""
 
 
 def kept_short(message: str) -> str:
@@ -232,7 +232,7 @@ def _accepts_every_value(schema: Node) -> Iterator[tuple[Place, str]]:
 
 
 def _invalid_parts(schema: Node) -> Iterator[tuple[Place, ContractError]]:
-    """Yield each part of a schema that does not compile, with its place: the next is found once it is left out."""
+    """Yield each part of a schema that does not compile, with its place. Each is removed to find the next."""
     plain = schema.plain()
     for number in range(MAX_FINDINGS):
         try:
@@ -561,7 +561,7 @@ class Loading:
             self.note(node.place, refused)
 
     def permit(self, place: Place, what: str, module: str) -> None:
-        """Record an error if this module may not be imported: one for all places that name it."""
+        """Record an error if this module may not be imported, once for all places that name it."""
         known = module in self.modules
         self.modules.setdefault(module, place)
         if known or is_allowed(module, self.allow):
@@ -642,7 +642,7 @@ class Loading:
         return _VARIABLE.sub(lambda found: str(variables.get(found[1], found[0])), text)
 
     def _passes_over(self, kind: type[Any], node: Node, detail: ErrorDetails) -> bool:
-        """Return whether an unknown key only causes a warning: one of flujo without effect here, or any in lenient
+        """Return whether an unknown key causes only a warning: a flujo key without effect here, or any key in lenient
         mode.
         """
         if detail["type"] not in UNKNOWN:

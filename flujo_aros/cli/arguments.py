@@ -161,7 +161,7 @@ def given_text(source: str, option: str = "--input") -> str:
     if source.startswith("@"):
         return file_text(source[1:], option)
     may_name_file = "." in source.strip(".") and len(source) <= _MAX_FILE_NAME and "\n" not in source
-    if may_name_file and Path(source).is_file():  # a word without a suffix is a text
+    if may_name_file and Path(source).is_file():  # a word without a suffix is text, not a file name
         say(f"note: {source} is a file; write @{source} to send its contents", "yellow")
     return source
 

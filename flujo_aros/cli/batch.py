@@ -314,7 +314,8 @@ class _Batch:
         trouble = cast("dict[str, Any]", result.document["error"] or {})
         message = trouble.get("message") or status
         self.stop.ended(result.paid, None if right or status == _WAITS else str(message))
-        where = "" if row.error is not None else f"row {row.key}: "  # such an error begins with its line
+        # the message of an invalid row begins with its line number
+        where = "" if row.error is not None else f"row {row.key}: "
         if self.bar is not None:
             self.bar.advance(self._bad(), None if right else without_secrets(f"{where}{message}"))
 
@@ -369,7 +370,7 @@ def run_id_of(row: Case) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """The document of a run, the usage of its replies, and the part of it that was paid for now."""
+    """The document of a run, the usage of its replies, and the part of that usage that this command paid for."""
 
     document: dict[str, Any]
     used: Usage = field(default_factory=Usage)

@@ -108,7 +108,7 @@ class Got:
 
 
 class Case(BaseModel):
-    """A malformed or hazardous reply and the values that are right for it; without any, it must be rejected."""
+    """A malformed or hazardous reply and its correct values. A reply without correct values must be rejected."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

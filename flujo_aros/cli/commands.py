@@ -420,10 +420,10 @@ class Schema(Command, module="lint"):
 
 
 class Lsp(Command, module="lint"):
-    """Serve editors: findings, fixes, hovers and completion.
+    """Start the language server for editors.
 
-    It speaks the Language Server Protocol over stdin and stdout, and lints a blueprint as you type. The page "Editor
-    support" of the documentation shows how to start it from VS Code and Neovim.
+    It speaks the Language Server Protocol over stdin and stdout: findings as you type, fixes, hovers and
+    completion. The page "Editor support" of the documentation shows how to start it from VS Code and Neovim.
 
     Example: aros lsp
     """
@@ -594,7 +594,7 @@ class Worker(Command, Deps, module="durable"):
 
     The worker also takes over the runs of workers that have died. The --allow of this command decides which modules a
     blueprint may import. After SIGTERM or Ctrl-C it starts no more runs, lets those in progress continue for --grace
-    seconds, and leaves the rest to other workers. A second signal leaves them at once.
+    seconds, and leaves the rest to other workers. A second signal abandons them immediately.
 
     Example: aros worker --db postgresql://aros@db/runs --concurrency 16
     """
@@ -647,7 +647,7 @@ class Cancel(Command, module="durable"):
 
 
 class Fork(Command, Deps, module="durable"):
-    """Run a durable run again from one step on.
+    """Run a durable run again from a given step.
 
     This starts a new run: the steps before that one keep their results and are not paid for again. The blueprint is
     read again from its file, so that a run can continue after its blueprint has changed.

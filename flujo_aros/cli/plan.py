@@ -80,7 +80,8 @@ def load(options: Blueprint) -> Loaded:
 
 
 def load_to_run(options: Blueprint) -> Pipeline:
-    """Return the pipeline of a blueprint file whose modules can be imported, as `load` and `check_modules` have it."""
+    """Return the pipeline of a blueprint file whose modules can be imported, with the errors of `load` and
+    `check_modules`."""
     loaded = load(options)
     check_modules(options.blueprint, loaded)
     return loaded.pipeline

@@ -238,7 +238,7 @@ def _reject_other_run(state: Path) -> None:
 
 
 def _reject_two_runs(state: Path, db: str) -> None:
-    """Raise `UsageError` if a run of a database waits, too, so that no answer goes to the wrong run."""
+    """Raise `UsageError` if a run in the database is also waiting, so that no answer goes to the wrong run."""
     with open_engine(db) as engine:
         waiting = engine.store.runs(statuses=["paused"], limit=1)
     if waiting:

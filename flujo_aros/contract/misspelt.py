@@ -40,7 +40,7 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
     ["'propertys' is not a keyword of JSON Schema and would be ignored; did you mean 'properties'?"]
     """
     if wrapped_in(schema) is not None:
-        return  # no schema at all, which is an error of its own
+        return  # no schema at all, which is reported as a different error
     found = list(schemas_in(schema))
     for path, part in found:
         form = part.get("format")

@@ -697,10 +697,10 @@ def not_a_time(form: str, found: str, value: str | None = None) -> str:
 
 
 def misreadable(keys: Iterable[str]) -> re.Pattern[str]:
-    """Return an expression that finds out whether such a string may follow one of these keys (with their quotes) in
-    JSON.
+    """Return an expression that matches if a string that pydantic may misread follows one of these keys (with their
+    quotes) in JSON.
 
-    This check must cost valid JSON next to nothing: it recognizes ISO forms by the positions of their separators.
+    The check runs on all valid JSON, so it must be cheap: it recognizes ISO forms by the positions of their separators.
     """
     names = "|".join(re.escape(key[1:-1]) for key in sorted(keys))
     iso = r'[^"]{4}-(?![^"]{11}-)|[^"]{2}:(?![^"]{2}[-"])'

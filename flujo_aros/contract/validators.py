@@ -180,7 +180,8 @@ def _overflows(value: Any, data: str | bytes) -> bool:
 
 
 def _is_misdated(value: object, shape: Shape) -> bool:
-    """Return whether pydantic would read some text in it as a date, time or duration that it does not state."""
+    """Return whether pydantic would read a string in the value as a date, time or duration that the string does not
+    state."""
     return any(
         isinstance(here, str) and any(is_misread(here, form) for form in known.time_forms)
         for here, known in shape.walk(value)
@@ -298,7 +299,8 @@ _PARTS: Final = ("not", "if", "then", "else")
 _MOST_VISITS: Final = 100_000
 """The maximum number of schemas tried at one place of a value, about 2 ms for each place."""
 _MOST_LOOPS: Final = 8
-"""Ways to return to the same schema at the same place. Each may multiply the visits: 8 take up to 20 ms."""
+"""The maximum number of ways to return to the same schema at the same place. Each may multiply the visits: 8 take up to
+20 ms."""
 
 
 def reject_exponential(schema: dict[str, Any]) -> None:
@@ -821,7 +823,7 @@ _may_be_long: Final = contains("[0-9]{3}")
 """In every hundredth character, this shows that a number may be too long for a float. Searching all takes longer."""
 
 UNKNOWN: Final = -(10**12)
-"""Added to any count, it keeps the sum negative."""
+"""Marks a count as uncertain: added to any count, it makes the sum negative."""
 
 _SCALARS: Final = frozenset({str, int, float, bool, type(None), Decimal, date, datetime, time, timedelta, UUID})
 _of_class: dict[type, Callable[[Any], int]] = {}

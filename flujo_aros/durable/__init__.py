@@ -10,7 +10,7 @@ again, with the calls of (1) answered from the record. So a call is recorded onc
 calls that were in flight at the crash are made, and paid for, again.
 
 `serializer` ensures that only JSON is written to the database and read from it; `store` has our tables and the
-completion gate (law 8: `completed` is written only in a transaction that finds no unsettled step); `recorder` records a
+completion gate (`completed` is written only in a transaction that finds no unsettled step); `recorder` records a
 run in progress; `liveness` detects dead workers; `limits` shares limits per minute; `engine` combines them; `handle`
 gives access to a run from any process.
 

@@ -1,4 +1,4 @@
-"""`aros check`: verifies a run against the laws, from its rows alone."""
+"""`aros check`: verifies the invariants of a run, from its rows alone."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from flujo_aros.pipeline.results import run_status
 
 
 def violations(store: Store, run_id: str) -> list[str]:
-    """Return the laws that the rows of a run violate, one sentence each, or an empty list if there
-    are no violations.
+    """Return the invariants that the rows of a run violate, one sentence each, or an empty list if there are no
+    violations.
     """
     row = store.run(run_id)
     segments = [workflow_of(row.run_id, number) for number in range(1, row.segment + 1)]

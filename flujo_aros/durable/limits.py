@@ -58,7 +58,7 @@ class SharedLimits:
         return settle
 
     def _take(self, provider: str, limit: PerMinute, own: str, tokens: int) -> float | None:
-        """Reserve a call; if there is no room, the seconds until there may be."""
+        """Reserve a call, or return the seconds until there may be room for it."""
         with self._store.connection() as connection:
             self._alone(connection, provider)
             now = self._now(connection)

@@ -536,7 +536,7 @@ class TemporalHandle:
         await (await self._workflow()).signal("answer", {"value": value})
 
     async def check(self) -> list[str]:
-        """Return the laws that the run violates, as `aros check` reports them."""
+        """Return the invariants that the run violates, as `aros check` reports them."""
         journal = await self._journal()
         steps = [StepRow(**step) for step in journal["steps"]]
         return broken_laws(RunRow(**journal["run"]), steps, (), journal["calls"]) if journal["run"] else []

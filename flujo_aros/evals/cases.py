@@ -72,7 +72,7 @@ class Case:
 
         Raises `UsageError` for a file that cannot be read, or that is not in the folder of the rows.
         """
-        from flujo_aros.host import with_named_content  # here: reading rows needs no model host
+        from flujo_aros.host import with_named_content  # imported here: reading rows needs no model host
 
         return with_named_content(self.input, self.folder)
 

@@ -1,4 +1,4 @@
-"""Runs many cases concurrently, and decides when to start no further one, because it would only cost money."""
+"""Runs many cases concurrently, and decides when to start no more of them because they would only cost money."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def _with_tools(spec: AgentSpec, model: Model | None, *tools: Any) -> Agent[Any,
         ValueError,
         TypeError,
         ImportError,
-    ) as error:  # its error for tools, options and missing packages
+    ) as error:  # pydantic-ai's error for tools, options and missing packages
         raise UsageError(f"the agent {spec.name!r} cannot be built: {error}") from error
 
 
@@ -362,7 +362,7 @@ async def _hosted(
             )
     except OutputError as error:
         if error is not run.raised or run.outcome is None:
-            raise  # from elsewhere, such as a tool that requested its own value
+            raise  # the error comes from elsewhere, such as a tool that requested its own value
         return run.outcome
     except PROVIDER_FAULTS as error:
         silent = _no_output(run.exchange, error)
@@ -391,7 +391,7 @@ def _name_server(_: object, error: BaseException | None, trace: TracebackType | 
             server = frame.f_locals["self"].client.transport
             url, command = getattr(server, "url", None), getattr(server, "command", None)
             name, todo = type(server).__name__, "check that it runs"
-            if url is not None:  # without what may be a secret: the user, the password and the query
+            if url is not None:  # without the parts of the URL that may be secret: user, password and query
                 parts = urlsplit(str(url))
                 name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
                 todo = "check that it runs, its address and its `authorization_token`"
@@ -488,7 +488,7 @@ class DirectRun(Generic[T]):
 
     def __post_init__(self) -> None:
         run = self.run
-        run.claimed, run.output_type = True, str  # an agent run by a check has its own run
+        run.claimed, run.output_type = True, str  # an agent that a check runs has its own run
         # The spans of an instrumented model are opened around the whole run, which asks the model in it.
         run.model, run.instrument = uninstrumented(self.agent.model)
         run.name, run.messages, run.limits = self.agent.name, list(run.history), run.limits or UsageLimits()

@@ -349,7 +349,7 @@ class Aros(AbstractCapability[Any]):
         if contract is None or response.tool_calls or not (is_replaced or isinstance(contract, BlockContract)):
             return ""
         if text is None and ctx.retry < ctx.max_retries:
-            return ""  # the host asks again
+            return ""  # then the host asks again
         text, wire = text or "", Wire.of(contract, wanted=True)
         run.texts.append(text)
         outcome = await Recovery(run, wire).outcome(text)

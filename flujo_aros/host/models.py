@@ -228,7 +228,7 @@ def profile_of(model: Model) -> Mapping[str, Any]:
     inner = model
     while isinstance(inner, WrapperModel):
         inner = inner.wrapped
-    if not isinstance(inner, FallbackModel):  # which has none of its own
+    if not isinstance(inner, FallbackModel):  # a fallback model has no profile of its own
         return cast("Mapping[str, Any]", model.profile)
     first, *others = map(profile_of, inner.models)
     return {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}

@@ -185,7 +185,7 @@ class Question:
     @classmethod
     def of(cls, ask: Ask, run: Run) -> Question:
         """Return the question of an ask in this run."""
-        # The enforced schema is included, and the form of the answer, which the question alone does not contain.
+        # Includes the enforced schema and the form of the answer, neither of which the question contains.
         form = ask.enforced or (ask.in_conversation and not ask.prompt and ask.contract.mode == "json")
         asked = {name: getattr(ask, name) for name in _ASKED} | {"said": list(ask.said)}
         schema, settings = dict(ask.contract.json_schema) if form else None, dict(run.exchange.settings or {})
@@ -273,7 +273,7 @@ class Recovery:
 
     def _task(self, examples: Examples) -> Task[Any]:
         run, exchange, contract = self.run, self.run.exchange, self.wire.contract
-        # A reply that an error ended did not reach its budget: more room would not have helped.
+        # A reply that ended with an error did not reach its token budget: a larger budget would not have helped.
         broken_off = exchange.fault is not None and exchange.fault.reply.truncated
         return Task(
             contract,
@@ -445,7 +445,7 @@ def put_behind(run: Run, text: str, outcome: Outcome[Any]) -> str:
     exchange.settled = (text, outcome)
     if not isinstance(outcome, Accepted) or outcome.origin == "first":
         return ""
-    if outcome.text.startswith(text) and text.strip():  # the reply was cut, and this is its rest
+    if outcome.text.startswith(text) and text.strip():  # the reply was cut, and this text is the rest of it
         exchange.settled, exchange.appended = (outcome.text, outcome), outcome.text[len(text) :]
         return exchange.appended
     prose = prose_of(text)

@@ -163,7 +163,7 @@ def count(response: ModelResponse, run: Run, own: RunUsage) -> None:
     price(response)
     for usage in (run.usage, own):
         usage.requests += 1
-        for attempt in response.failed_attempts or ():  # of a fallback model: they were paid for, too
+        for attempt in response.failed_attempts or ():  # the failed calls of a fallback model were paid for, too
             if attempt.usage is not None:
                 usage.incr(attempt.usage)
         usage.incr(response.usage)

@@ -79,7 +79,7 @@ def was_cut(finish: FinishReason | None) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class CallsMeant:
-    """Finds output tool calls that a response intended to make.
+    """Finds the output tool calls that a model intended to make.
 
     If there is only one tool, text that cannot be read as its arguments goes to the ladder, unless the host asks again
     and that may help more. The exchange keeps the model's text by the id of the call created from it.
@@ -151,7 +151,7 @@ class CallsMeant:
         if len(alike) == 1:
             return alike[0].name if alike[0].kind == "output" else call.tool_name
         if alike or parameters.function_tools:
-            return call.tool_name  # the model may mean one of those: pydantic-ai sends it the names
+            return call.tool_name  # the model may mean one of the agent's own tools: pydantic-ai sends it their names
         read_as, accepted = self._readings(arguments_of(call))
         if len(accepted) == 1:
             return accepted[0][0].name

@@ -197,7 +197,7 @@ class Run:
     is_text_judged: bool = False
     """Whether truncated plain text is rejected. It is for steps, which do not check how a reply ended."""
 
-    # What is asked, where the run is not pydantic-ai's own.
+    # The question, on the direct path.
     prompt: Prompt = ""
     history: Sequence[ModelMessage] = ()
     """The conversation before the prompt."""

@@ -41,7 +41,8 @@ _PROVIDERS: Final = re.compile(
 
 _KINDS: Final[dict[str, Callable[[Any], bool]]] = {
     "a number": is_number,
-    "a number of seconds": lambda value: is_number(value) or hasattr(value, "connect"),  # of a client, in Python
+    # An object with `connect` is a timeout of httpx, which only Python code can pass.
+    "a number of seconds": lambda value: is_number(value) or hasattr(value, "connect"),
     "an integer": is_integer,
     "true or false": lambda value: isinstance(value, bool),
     "a list": lambda value: isinstance(value, (list, tuple)),

@@ -57,8 +57,8 @@ class WatchedModel(WrapperModel):
 
     If the provider rejects a schema, it is put in the prompt. Every call is reported to the observers once the caller's
     allowance permits it. `buffered` waits for the end of a stream and replays the complete reply. `behind` returns the
-    text to append to a streamed reply, or revises one that has not been shown. `run` is the calling run, or an empty
-    one if a durable engine calls from outside a run.
+    text to append to a streamed reply, or revises a reply that has not been shown. `run` is the calling run, or an
+    empty one if a durable engine calls from outside a run.
     """
 
     def __init__(self, wrapped: Model, run: Run, *, buffered: bool = False, behind: Behind | None = None) -> None:

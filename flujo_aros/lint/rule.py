@@ -299,7 +299,7 @@ class Subject:
 
     @cached_property
     def editor(self) -> Editor:
-        """Writes edits of the text."""
+        """Creates edits of the text."""
         return Editor(self.positions, self.root)
 
     def agent_steps(self) -> Iterator[tuple[Located, Step, Facts]]:
@@ -329,10 +329,9 @@ class Subject:
 
     @cached_property
     def suggested(self) -> Mapping[Problem, Fix]:
-        """The fix of each loader error that suggests a name: write that name.
-
-        It is safe if nothing else can be meant, and the enclosing mapping is then complete and has no new errors except
-        those that have such a fix.
+        """The fix of each loader error that suggests a name: the wrong name is replaced by the suggested one. It is
+        safe if there is no other candidate, and if afterwards the enclosing mapping is complete and has no new errors,
+        except for those with such a fix.
         """
         inspected = self.inspected
         edits = {
@@ -462,9 +461,8 @@ class Subject:
 
 
 def _is_sure(problem: Problem) -> bool:
-    """Return whether nothing else can be meant.
-
-    A common name for the input means the input only in the first step; later it may mean the value of any step.
+    """Return whether the suggestion is the only candidate. A common name for the input refers to the input only in the
+    first step; in a later one it may refer to the value of any step.
     """
     found = problem.suggestion
     if found is None or not found.sure:
@@ -517,7 +515,7 @@ def schemas_of(subject: Subject) -> Iterator[WrittenSchema]:
     for each in _all(subject):
         place = (each.node.place.line, each.node.place.column)
         if len(subject.sound_schemas) - sum(subject.sound_schemas.values()) >= MAX_FINDINGS:
-            return  # the loader has also stopped here
+            return  # the loader stops here, too
         if isinstance(each.node.value, dict) and place not in seen:
             seen.add(place)
             if _compiles(subject, each.node):
@@ -693,7 +691,7 @@ def takes_previous(outline: Outline, located: Located) -> bool:
 
 
 def made_step(located: Located) -> PipelineStep | None:
-    """Return the step, if it could be created and can run; what any other step reads is unknown."""
+    """Return the step if it was built and can run, or None. What a step that was not built reads is unknown."""
     return None if isinstance(located.step, Unready) else located.step
 
 

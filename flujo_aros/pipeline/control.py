@@ -648,7 +648,7 @@ class Cached(PipelineStep):
         return Settlement[Any].of(ended)
 
     async def _kept(self, key: str) -> CacheEntry | None:
-        """Return the entry for this key; waits for one that is being computed."""
+        """Return the entry for this key, after waiting for one that is being computed."""
         entry = self.cache.get(key)
         ending = self._running_here().get(key)
         if entry is not None or ending is None:

@@ -413,7 +413,7 @@ class Execution:
             if not _failed(step, settlement):  # the text is the only result, and the step accepts it
                 self.ledger.excuse(ended.name, slot.name)
             return self._written(step, settlement, frame, slot)
-        # the value does not depend on the inputs of the failed step
+        # the value of the fallback does not depend on the inputs of the failed step
         slot.input_trust = ended.input_trust or Trust.CLEAN
         rejected, outcome = rejection_of(settlement.outcome), ended.outcome
         ending = rejected.headline() if rejected is not None else settlement.outcome and settlement.outcome.kind
@@ -486,7 +486,7 @@ class Execution:
         recorded = UNRECORDED if self.recording is None else self.recording.calls_of(slot)
         with keyed_by(self.ledger.run_id, slot.name), _Attempt() as attempt, recorded:
             settlement = await step.run(context)
-            if step.bodies and settlement.outcome is not None:  # other kinds have already judged their values
+            if step.bodies and settlement.outcome is not None:  # other kinds of step have already checked their values
                 settlement = replace(settlement, outcome=await judged_awaiting(settlement.outcome, step.checks))
             if self.recording is not None:
                 settlement = self.recording.plain(step, settlement)

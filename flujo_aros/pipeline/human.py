@@ -169,7 +169,7 @@ def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None
     if work is None:
         return None
     question = _question(work)
-    if context.answer is None:  # another step was answered
+    if context.answer is None:  # the answer is for another step
         raise _pause(work, question)
     outcome = _judged_decision(context.answer.value, _schema(work.calls))
     if not isinstance(outcome, Accepted):
@@ -186,7 +186,7 @@ def _judged_decision(answer: Any, schema: Mapping[str, Any]) -> Outcome[Any]:
     """
     *short, full = schema.get("anyOf", (schema,))
     if not short or is_dict(answer) or (isinstance(answer, str) and "{" in answer):
-        return judged_answer(answer, compile_contract(full))  # and not the choice, whose errors would hide these
+        return judged_answer(answer, compile_contract(full))  # not the errors of the choice, which would hide these
     spoken = _SPOKEN.get(answer.strip().casefold()) if isinstance(answer, str) else answer
     if isinstance(spoken, bool):
         return Accepted(spoken, Trust.CLEAN, "first", (), _shown(answer))

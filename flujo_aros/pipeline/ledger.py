@@ -317,7 +317,7 @@ class RunLedger:
     ) -> None:
         self._seconds = time.perf_counter() - self._started
         if raised is not None and not isinstance(raised, PauseRun):
-            # It ended between two steps, or while the run's resources were being closed.
+            # The run ended between two steps, or while its resources were being closed.
             self._stopped = RunStatus.FAILED if isinstance(raised, Exception) else RunStatus.CANCELLED
 
     @property
@@ -350,8 +350,8 @@ def _skipped(name: str, kind: str) -> StepResult[Any]:
 
 
 def sentence_of(raised: BaseException) -> str:
-    """Return an exception on one line, with its notes: errors of this package are already sentences, others begin with
-    their type.
+    """Return an exception on one line, with its notes. An error of this package is already a sentence; any other begins
+    with its type.
     """
     text = "; ".join((str(raised).strip(), *getattr(raised, "__notes__", ()))).removeprefix("; ")
     kind = type(raised).__name__

@@ -322,7 +322,7 @@ def _bare(annotation: Any) -> Any:
 def _options_in(annotation: Any) -> Iterator[Option]:
     """Yield the `Option` of an annotation or of a member of its union."""
     metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
-    for each in reversed(metadata):  # the outermost first
+    for each in reversed(metadata):  # the outermost option first
         if isinstance(each, Option):
             yield each
     bare = _bare(annotation)

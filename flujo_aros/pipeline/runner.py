@@ -557,7 +557,7 @@ def _all_of(listening: Sequence[LiveOf]) -> LiveOf | None:
 
 
 def _secrets_in(pipeline: Pipeline) -> Iterator[str]:
-    # A value from the environment may be anything; but the name of a model is not a secret.
+    # Any value from the environment may be a secret, except for the name of a model.
     yield from (value for value in pipeline.environment if len(value) >= _LEAST_SECRET and value not in pipeline.models)
     for step in pipeline.steps:
         yield from _secrets_of(step)

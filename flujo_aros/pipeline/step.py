@@ -369,8 +369,8 @@ def handed_on(result: StepResult[Any], following: PipelineStep | None) -> Any:
 
 
 def mergeable(step: PipelineStep) -> bool | None:
-    """Return whether the value of a step is a mapping, or None if that is unknown. The author's declaration decides;
-    without one, it is inferred.
+    """Return whether the value of a step is a mapping, or None if that is unknown. The author's declaration takes
+    precedence; without one, the answer is inferred.
     """
     return step.gives_mapping if step.mergeable_output is None else step.mergeable_output
 
@@ -763,7 +763,7 @@ class Step(TakesInput[T_co]):
         if not isinstance(outcome, Degraded) or self.on_degraded == "accept":
             return outcome
         if contract is None:
-            is_text = getattr(self.agent, "output_type", str) is str  # then only a check finds it invalid
+            is_text = getattr(self.agent, "output_type", str) is str  # then only a check can reject the text
             return outcome.because if is_text and outcome.because.reason is Reason.INVALID else outcome
         is_value = isinstance(read(outcome.text, replace(contract, checks=())), Accepted)
         return outcome.because if is_value and (self.checks or contract.checks) else outcome

@@ -692,7 +692,7 @@ def _dashed(node: nodes.Expr) -> str | None:
 
 
 def _step_value(node: nodes.Getattr, bound: Collection[str]) -> str | None:
-    """Return the error for `draft.output`, which is written `steps.draft.output`."""
+    """Return the error for `draft.output`, which must be written `steps.draft.output`."""
     named = node.node
     if not isinstance(named, nodes.Name) or node.attr != "output" or named.name in {*bound, *ROOTS, *VARIABLES}:
         return None

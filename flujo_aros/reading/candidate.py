@@ -127,7 +127,7 @@ CODE_OF: Final = attrgetter("code")
 
 
 class Region:
-    """The extent of a value that cannot be read: reading continues after it, never inside it."""
+    """The extent of an unreadable value: reading continues after it, never inside it."""
 
     def __init__(self, start: int, least: int, *, fenced: bool) -> None:
         self.least = least
@@ -508,7 +508,8 @@ def _is_of_another_member(issue: Issue, members: list[tuple[Path, Shape]]) -> bo
 
 
 def _holds_placeholder(candidate: Candidate[Any], text: str) -> bool:
-    """Return whether an unquoted word may be a placeholder; coercion decides this at its place."""
+    """Return whether an unquoted word may be a placeholder. Coercion makes the decision, because it knows the place of
+    the word."""
     for edit in candidate.edits:
         if edit.code in ("key-value-lines", "list-items"):
             return True
@@ -912,7 +913,8 @@ def _place(text: str, start: int, error: int, shape: Shape) -> _Place | None:
                 commas += 1
             if depth < 0 or commas == 2:
                 outside = "".join(strings[::2])
-                deep = sum(map(outside.count, "{[")) - sum(map(outside.count, "}]"))  # here as at the error
+                # the same depth at this place as at the error
+                deep = sum(map(outside.count, "{[")) - sum(map(outside.count, "}]"))
                 frames = _frames(text[start : start + at + 1], start, deep, shape)
                 return None if frames is None else _Place(start + at + 1, start + at if commas == 2 else 0, frames)
         if index < 2:

@@ -207,7 +207,7 @@ class Coercion:
             inner = inner_of(node, shape)
             if inner is not None and (found := self._envelope(node, inner, shape)) is not None:
                 return found[0]
-            # its contents may still be data
+            # the contents of the frame may still be data
             schema_frame = any(member.key == "properties" for member in members)
             if inner is not None and not schema_frame and is_framed(plain(node), shape):
                 words = "the value is a tool call or an envelope whose content does not fit the contract"
@@ -598,7 +598,7 @@ class Coercion:
         value: int | float = node.value
         source = self.text[node.start : node.end]
         if shape.format == DECIMAL and isinstance(value, float) and _loses_digits(source, value):
-            return source  # as a string, because pydantic converts any other number to a float first
+            return source  # passed as a string, because pydantic first converts any other number to a float
         if shape.allows("number") or (shape.allows("integer") and isinstance(value, int)):
             return value
         if shape.allows("integer"):
@@ -663,7 +663,7 @@ class Coercion:
     def _time(self, node: Node, shape: Shape, path: Path) -> Any:
         found = scalars.read_time(node.value, shape.format or "")
         if found is None and shape.format == "duration" and not self.drops:
-            return node.value  # a schema never expects a number of days
+            return node.value  # no schema expects a date as a number of days
         if found is None:
             return self._issue(path, "type", not_a_time(shape.format or "date", node.value), node)
         return self._convert(found.code, node, found.iso, path) if found.code else node.value

@@ -379,7 +379,7 @@ def is_call(keys: Iterable[str], shape: Shape) -> str | None:
     """Return the name of the member that holds the arguments, if these are the keys of a tool call and not of the
     contract.
     """
-    written = {str(key).lower(): key for key in keys}  # those of a map may be numbers
+    written = {str(key).lower(): key for key in keys}  # the keys of a map may be numbers
     if len(written) < 2 or not written.keys() <= _CALL or {"name", "arguments"} <= shape.keys.keys():
         return None  # the contract is itself a tool call
     return next((written[name] for name in _PAYLOAD if name in written and written[name] not in shape.keys), None)

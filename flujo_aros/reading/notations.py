@@ -70,8 +70,8 @@ _BOX: Final = expression(r"\[[ xX✓✗]?\][ \t]|~~|[☐☑☒✅❌]")
 
 
 def read_lines(text: str, shape: Shape) -> Node | None:
-    """Read the object written as `key: value` lines, or return None. Every required key must be there, and each key
-    only once.
+    """Read the object written as `key: value` lines, or return None. Every required key must be present, and no key may
+    occur twice.
     """
     if text.count("\n") > _MAX_LINES:
         return None
@@ -111,7 +111,7 @@ def _unmarked(found: re.Match[str]) -> str:
 
 
 def wanted(shape: Shape) -> AbstractSet[str]:
-    """Return the keys that there must be lines for: the required ones or, if there are none, several optional ones."""
+    """Return the keys that must have lines: the required keys or, if there are none, several optional ones."""
     return shape.required or (shape.properties.keys() if len(shape.properties) > 1 else frozenset())
 
 
@@ -180,7 +180,7 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
             if is_free and found is not None and found["value"].strip() and found["key"] not in members:
                 begin = start + found.start("value")
                 other = read_scalar(_without_emphasis(found), begin, ANY)
-                if other is not None:  # a key that may be meant for one of the fields
+                if other is not None:  # a key that may be a variant of a field's name
                     members[found["key"]] = Member(found["key"], start + found.start("key"), other)
                     continue
             pending = pending or (bool(members) and bool(line.strip()))

@@ -508,7 +508,7 @@ class Parser:
     def _close_before_key(self, frame: Frame) -> bool:
         """Close the list after its last element; the comma that follows, if any, belongs to an outer container."""
         last: Node = frame.items[-1]
-        if self.comma < last.end:  # there is none: it is missing in the outer container, not here
+        if self.comma < last.end:  # there is no comma here: it is missing in the outer container
             self.comma = last.end
             if self.edits and self.edits[-1].code == "missing-comma" and self.edits[-1].start >= last.end:
                 self.edits.pop()
@@ -986,7 +986,7 @@ class Parser:
             return None  # the last string in it may continue after its apparent end: `"{"a"} b"`
         fits = fit(found.plain, shape)
         if fits & FOREIGN_KEYS and not self.balanced:
-            return None  # one of them may belong to an outer object whose closer is in the wrong place
+            return None  # one of these keys may belong to an outer object whose closing bracket is in the wrong place
         if fits & OTHER_KEYS:
             self.doubtful = True
         self.pos = found.end
@@ -1069,7 +1069,7 @@ class Parser:
     def _pop(self) -> None:
         frame = self.stack.pop()
         plain = frame.plain
-        if self.growing and self._is_json(frame):  # its nodes take more memory than its value, and are rarely needed
+        if self.growing and self._is_json(frame):  # the nodes take more memory than the value, and are rarely needed
             node: Node = new_scanned(Scanned, (frame.kind, plain, frame.start, self.pos, self.source))
         else:
             node = new_node(Node, (frame.kind, frame.items, frame.start, self.pos))

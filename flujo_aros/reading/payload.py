@@ -320,7 +320,7 @@ def _tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
         return _judged(contract, text, raw, raw.strip(), repairs)
     if not contract.strict:
         inside = look(payload, JsonContract(contract.values, "json", contract.risk), whole=True)
-        if isinstance(inside, Rejected) and inside.reason is Reason.NO_JSON:  # there is a payload, and it is not that
+        if isinstance(inside, Rejected) and inside.reason is Reason.NO_JSON:  # there is another payload
             verdict = None if (known := parse_json(payload)) is NOT_JSON else contract.validate(known)
             if isinstance(verdict, Invalid):
                 inside = replace(inside, reason=Reason.INVALID, issues=verdict.issues)
@@ -1088,7 +1088,7 @@ class LenientParser(Parser):
     def _without_rest(self, stop: Stop, end: int) -> Parsed:
         """Return the object with the members that were complete before this place."""
         path, root = self._path(), self.stack[0]
-        if stop.failure.reason is Reason.TOO_LARGE:  # nothing is kept of endless nesting
+        if stop.failure.reason is Reason.TOO_LARGE:  # endless nesting is dropped entirely
             path = path_of([root.key])
             del self.stack[1:]
             self.comma = min(self.comma, root.key_at)

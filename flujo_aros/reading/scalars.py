@@ -1,11 +1,11 @@
 """The meaning of scalars as models write them, with the risk of each: numbers, dates, choices, booleans.
 
 1. `read_number` reads a number that differs from JSON only in its notation (`+5`, `1,234,567`); the parser needs no
-more.
+   more.
 2. `read_amount` reads one number in any notation, with what may be next to it: a currency, a percent sign, a unit, a
    word that multiplies. The name of the field decides which unit is harmless (`Hints`); digits are never dropped.
-3. `read_time` reads a date, time or duration in one of the usual forms and returns its ISO form, or none if day and
-month could be exchanged.
+3. `read_time` reads a date, time or duration in one of the usual forms and returns its ISO form, or nothing if day and
+   month could be swapped.
 4. `match_choice` and `match_boolean` find the one choice that a string means: spelled in another way, or as a word of a
    sentence. `is_no_value` and `is_placeholder` recognize strings that stand for a missing value.
 

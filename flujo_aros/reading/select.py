@@ -347,7 +347,7 @@ class Search(Generic[T]):
             self._try(candidate)
         elif not candidate.fits and following.region is None and not self._parse_on(candidate, following):
             return None
-        # At a comment: what follows is a part of it.
+        # The candidate is inside a comment, and so is the text after it.
         stopped = candidate.reason is Reason.AMBIGUOUS and candidate.node is None
         if candidate.reason not in UNREADABLE and not stopped:
             return candidate
@@ -785,7 +785,7 @@ class Search(Generic[T]):
         if not whole.fits and (text.lstrip()[:1] in ("{", "[") or scanner.lone_fence(text) is not None):
             return None
         chosen = whole if whole.fits else self._stated(text)
-        if chosen is None:  # its issues quote what the reply says, courtesies included
+        if chosen is None:  # the issues quote the whole reply, courtesies included
             again = self._scalar(Span(0, len(written)), written)
             self.found.append(whole if again is None or again.fits else again)
             return self._reject()
@@ -975,7 +975,8 @@ class Search(Generic[T]):
         ):
             return None
         inner = unescape(text[1:-1]).value if "\\" in text else text[1:-1]
-        if "\\" in text and ("\f" in inner or "\b" in inner):  # nobody means them: `\frac` and `\beta` lost a backslash
+        # These characters are never intended: `\frac` and `\beta` lost a backslash.
+        if "\\" in text and ("\f" in inner or "\b" in inner):
             words = "a backslash before f or b in JSON that was written as a string may be meant as a backslash"
             return self._rejected(Reason.AMBIGUOUS, (Issue("$", "control_escape", words),))
         if inner.lstrip()[:1] not in ("{", "[", '"'):
@@ -1031,7 +1032,7 @@ class Search(Generic[T]):
             is_form = node is not None and reads in _MARKED and _SHOWS_FORM.search(text, 0, node.start)
             lines = "" if node is None else text[node.start : node.end] + text[node.end :].partition("\n")[0]
             if is_form or (node is not None and not self.text.startswith(lines, node.start)):
-                return None  # it only shows a form, or `<think>` is a part of a value
+                return None  # the value only shows a form, or `<think>` is part of a value
             if node is not None and all(node.start <= c.start < node.end for c in apart):
                 edit = Edit(code, risk, node.start, node.end, "[…]" if node.kind == ARRAY else "{…}", "$")
                 return self._only(self._of_node(node, [edit]))
@@ -1220,7 +1221,7 @@ class Search(Generic[T]):
                 reasoned = self.scanner.reasoning and not start
                 name = "odd-space" if outside.isspace() else "reasoning" if reasoned else code
                 edits.append(Edit("bom" if outside == "\ufeff" else name, Risk.LOSSLESS, start, end, "", "$"))
-        if picked is not None and all(edit.code != picked.code for edit in edits[-2:]):  # they overlap
+        if picked is not None and all(edit.code != picked.code for edit in edits[-2:]):  # the two candidates overlap
             edits.append(picked._replace(start=candidate.start, end=candidate.end))
         if self.truncated is True and self.ceiling < Risk.LOSSY:
             blank = len(text) - candidate.end  # even without an end, it shows that the value was complete

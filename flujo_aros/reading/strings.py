@@ -539,7 +539,7 @@ def _lost_too_much(text: str, quote: str) -> bool:
 
 def _holds_json(text: str, quote: str, last: str) -> bool:
     """Return whether the quotes in a string look like more JSON, so that its end is uncertain."""
-    if quote != '"' and quote in QUOTES:  # only quotes of its own kind matter
+    if quote != '"' and quote in QUOTES:  # only quotes of the same kind matter
         own = QUOTES[quote] if last == '"' else QUOTES[quote].replace('"', "")
         text = text.translate({34: 39} | dict.fromkeys(map(ord, own), 34))
     odd = text.count('"') % 2 == 1

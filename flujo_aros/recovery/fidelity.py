@@ -1,4 +1,5 @@
-"""Whether a value is the model's own answer: not an example of its prompt, not changed or made up by a repair."""
+"""Checks that a value is the model's own answer: neither an example from its prompt, nor changed or made up by a
+repair."""
 
 from __future__ import annotations
 
@@ -250,9 +251,7 @@ class Source:
         return len(re.findall(rf"(?<![a-z0-9]){re.escape(words)}{end}", self._said))
 
     def _elsewhere(self, leaf: object) -> int:
-        """Return the number of times that it is the complete value of another known field, where it means something
-        else.
-        """
+        """Return how often the text is the complete value of another known field, where it has a different meaning."""
         return self._known[folded(leaf) if isinstance(leaf, str) else leaf]
 
     @cached_property

@@ -223,7 +223,7 @@ class Climb(Generic[T]):
             if isinstance(outcome, Degraded):
                 degraded = replace(outcome, because=self._with_attempts(outcome.because))
                 return read if isinstance(read, Accepted) else degraded
-            if outcome is not past.latest:  # something was read in this stage
+            if outcome is not past.latest:  # a reply was read in this stage
                 past = past.then(stage.stage, outcome, enforced=self._enforced)
         if isinstance(read, Accepted):  # an event that says nothing, if there is nothing better
             return read
@@ -314,7 +314,8 @@ class Climb(Generic[T]):
                 self._heard(stage.stage, reply)
                 self._answer = reply
                 if step.enforced and reply.in_words and not reply.text.strip():
-                    self._settle(read_reply(reply, step.contract))  # it would not enforce it; instructions may work
+                    # the provider would not enforce the schema; instructions may work
+                    self._settle(read_reply(reply, step.contract))
                     step = _in_words(step)
                     continue
                 step = advance(plan, reply)

@@ -21,7 +21,7 @@ _ENOUGH: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Achieved:
-    """The record of a stage for a model and a schema: its tries, its successes, and their cost."""
+    """The record of a stage for one model and one schema: tries, successes, and cost."""
 
     tries: int
     successes: int
@@ -281,7 +281,7 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
         outcome = replace(outcome, reason=Reason.TRUNCATED)
     if not isinstance(outcome, Rejected) or outcome.reason is not Reason.TRUNCATED:
         return outcome
-    if reply.truncated and reply.fault is not None:  # then the text itself is not at fault
+    if reply.truncated and reply.fault is not None:  # in that case the text itself is not the problem
         return replace(outcome, issues=(*outcome.issues, Issue("$", reply.fault_code, reply.fault), _CUT_BY_ERROR))
     if reply.truncated is False and contract.mode in ("tagged", "text"):  # the model itself left the tag open
         return replace(outcome, issues=(*outcome.issues, _ENDED_THERE))

@@ -111,8 +111,8 @@ class Retry(Rung):
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """Ask until a reply is accepted or the attempts are used up."""
-        # After an error about the output format there is nothing to correct: the question stays, only the format
-        # changes.
+        # After an error about the output format there is no reply to correct: the same question is asked in another
+        # format.
         unanswered = past.spoken.reason is Reason.PROVIDER
         way: Way = "constrained" if self.native and not unanswered and task.enforces else "conversation"
         unchanged = self.enforces(task, past)  # only the question, with the schema enforced for the first time
@@ -856,8 +856,8 @@ def _block(contract: BlockContract, prose: str) -> Accepted[Block]:
 
 
 def _event(contract: EventContract, past: Past) -> Outcome[Event]:
-    """Return the latest reply that is an event except for its requirements, else an event around
-    the text of a reply.
+    """Return the latest reply that is an event but misses some requirements, or else an event built from the text of a
+    reply.
     """
     replies = {id(rejected): rejected for rejected in (past.spoken, past.current, past.first)}.values()
     spoken = [rejected for rejected in replies if rejected.reason not in _NOT_AN_ANSWER]

@@ -120,7 +120,7 @@ class Vault:
     def _found(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield the spans of the secrets in a text, in any order."""
         for start, end in find_by_form(text):
-            if not text.startswith(f"[{self._word}-", start):  # what is already hidden stays unchanged
+            if not text.startswith(f"[{self._word}-", start):  # the label of a hidden secret stays unchanged
                 yield start, end
         yield from self._values.find_in(text)
 

@@ -601,8 +601,8 @@ def _gone_on(steps: Sequence[JournalStep]) -> dict[int, int]:
 
 
 def _reopen(connection: sa.Connection, run_id: str, settled: Collection[str]) -> dict[str, int]:
-    """Return the ids of the unsettled steps of a run, by name, after removing the rows inside them. Paused steps are
-    left alone, because they continue in another row (see `_gone_on`).
+    """Return the ids of the unsettled steps of a run, by name, after deleting the rows of their nested steps and calls.
+    Paused steps are left alone, because they continue in another row (see `_gone_on`).
     """
     query = sa.select(STEPS.c.name, STEPS.c.id).where(STEPS.c.run_id == run_id, STEPS.c.status.not_in(_PAUSED))
     found = connection.execute(query.order_by(STEPS.c.id))

@@ -124,7 +124,7 @@ def _lines(value: Any, final: JournalReading) -> Iterator[Field]:
     repairs: defaultdict[str, list[JournalRepair]] = defaultdict(list)
     for repair in final.repairs:
         path = repair.path
-        while path and path not in known:  # omitted parts are mentioned where they were
+        while path and path not in known:  # a note replaces each omitted part
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
         repairs[path or "$"].append(repair)
     whole = final.trust if final.trust in _OF_WHOLE else None

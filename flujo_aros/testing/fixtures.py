@@ -22,7 +22,7 @@ _FAILED: Final = pytest.StashKey[bool]()
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
     """Remember that a test has failed, since unused or missing replies are then only a consequence.
 
-    If it failed for lack of a reply, its traceback ends in the test: the frames below say nothing about it.
+    If it failed for lack of a reply, its traceback ends in the test: the frames below it are irrelevant.
     """
     if call.when != "call" or call.excinfo is None:
         return

@@ -140,7 +140,7 @@ class LocalChatModel(OpenAIChatModel):
             return error
         rejection = ModelHTTPError.for_category(
             category,
-            status_code=400,  # llama.cpp answers some of them with 500, but asking again would not help
+            status_code=400,  # llama.cpp answers some invalid requests with status 500, but a retry would not help
             model_name=self.model_name,
             body={**body, "message": plain},
             headers=error.headers,

@@ -110,7 +110,7 @@ class LocalServer:
 
     @property
     def _lifeline(self) -> IO[bytes]:
-        return cast("IO[bytes]", self._process.stdin)  # there is one: it was started with stdin=PIPE
+        return cast("IO[bytes]", self._process.stdin)  # not None: the process was started with stdin=PIPE
 
     @property
     def alive(self) -> bool:

@@ -71,7 +71,7 @@ def _exit_at_end_of(lifeline: BinaryIO) -> None:
 
 
 def _start(order: dict[str, Any]) -> Any:
-    engine: Any = importlib.import_module("xllamacpp")  # by name: the extension has no types
+    engine: Any = importlib.import_module("xllamacpp")  # imported by name, because the extension has no type stubs
     params = engine.CommonParams()
     params.model.path = order["weights"]
     params.model_alias = {order["name"]}

@@ -74,7 +74,7 @@ def _why(ladder: Ladder, index: int, reason: Reason) -> str | None:
     last = next((each.stage for each in before if each.stage in _LAST), None)
     if last is not None:
         return f"{last!r} before it always ends the ladder"
-    certain = [each for each in before if type(each).passes is Rung.passes]  # others may find nothing to do
+    certain = [each for each in before if type(each).passes is Rung.passes]  # other stages may have nothing to do
     if stage.fallback and sum(each.fallback for each in certain) >= ladder.max_stages:
         return f"max_stages is {ladder.max_stages}"
     if stage.asks and sum(calls_of(each) for each in certain) >= ladder.max_calls:
@@ -236,7 +236,7 @@ class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
 def _may_degrade(step: Step, known: Facts) -> bool:
     if known.ladder is None or not any(stage.stage == "degrade" for stage in known.ladder.stages):
         return False
-    if step.fallback is not None:  # which runs instead, unless text is accepted
+    if step.fallback is not None:  # the fallback runs instead, unless text is accepted
         return step.on_degraded == "accept"
     return step.on_degraded != "fail"
 

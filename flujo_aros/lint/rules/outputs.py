@@ -446,7 +446,7 @@ _ESCAPES: Final = _folded(
     "unspecified, misc, miscellaneous, mixed, unsure, not sure, cannot tell, neither, default, else, something else, "
     "ambiguous, undefined, no match, null, skip, any, all"
 )
-# Scales that have a value for everything.
+# Scales that are complete, so that they need no other value.
 _SCALES: Final = _folded(
     "very low, low, medium, moderate, normal, high, very high, critical, urgent, severe, minor, major, positive, "
     "neutral, negative, very positive, very negative, yes, no, maybe, true, false, pass, fail, warn, warning, error, "

@@ -547,7 +547,7 @@ class OutputOfPreviousStep(Rule, code="V-T1", severity=Severity.WARNING, fixable
 
 
 def _without(subject: Subject, node: Node, wrong: str) -> Fix | None:
-    """Remove the key from the only place of a text that reads it."""
+    """Remove the key from the text, if it occurs there exactly once."""
     start, end = subject.editor.start(node), subject.editor.end(node)
     at = subject.text.find(wrong, start, end)
     if subject.text.count(wrong, start, end) != 1 or subject.editor.is_anchored(node):

@@ -24,7 +24,15 @@ from flujo_aros.cli.screen import STYLES, Text, worded
 from flujo_aros.cli.shown import place_of, without_secrets
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Trust, reason_words, rejection_of
-from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass, repairs_by_step
+from flujo_aros.pipeline.results import (
+    RunResult,
+    RunStatus,
+    StepResult,
+    StepStatus,
+    may_pass,
+    repaired,
+    repairs_by_step,
+)
 from flujo_aros.telemetry.formatting import clipped, cost_words, counted, next_words, time_words, token_words
 from flujo_aros.telemetry.reply import Edit, ShownReply, numbered, repair_words
 from flujo_aros.usage import Usage
@@ -276,12 +284,12 @@ def print_summary(result: RunResult, console: Console) -> None:
 
 
 def _table(result: RunResult, console: Console) -> Table:
-    repaired = list(repairs_by_step(result))
+    steps = [(step, repaired(step, repairs)) for step, repairs in repairs_by_step(result)]
     rows = [
-        _summary_row(step.name, worded(step.status.value), step.trust, step.input_trust, len(repairs), step)
-        for step, repairs in repaired
+        _summary_row(step.name, worded(step.status.value), step.trust, step.input_trust, repairs, step)
+        for step, repairs in steps
     ]
-    every = sum(len(repairs) for _, repairs in repaired)
+    every = sum(repairs for _, repairs in steps)
     total = _summary_row("total", Text(), result.trust, None, every, result) | {"input trust": Text()}
     unused = {"calls", _TOKENS, "cost"} if not result.usage.requests else set[str]()
     if all(step.input_trust in (None, Trust.CLEAN) for step in result.steps):
@@ -316,12 +324,12 @@ def _summary_row(
 
 
 def _notes(result: RunResult, console: Console) -> Iterator[RenderableType]:
-    repaired = [(step.name, edit) for step, repairs in repairs_by_step(result) for edit in numbered(repairs)]
-    if repaired:
-        listed = [(name, edit.masked(without_secrets)) for name, edit in repaired[:_LISTED]]
+    edits = [(step.name, edit) for step, repairs in repairs_by_step(result) for edit in numbered(repairs)]
+    if edits:
+        listed = [(name, edit.masked(without_secrets)) for name, edit in edits[:_LISTED]]
         rows = [repair_rows(listed, console.width - 2)]
-        more = [Text(f"and {len(repaired) - _LISTED} more: --json lists them all", style="dim")]
-        yield _section("Repaired", *rows, *(more if len(repaired) > _LISTED else []))
+        more = [Text(f"and {len(edits) - _LISTED} more: --json lists them all", style="dim")]
+        yield _section("Repaired", *rows, *(more if len(edits) > _LISTED else []))
     recovered = [line for step in result.steps for line in _stages_that_ran(step)]
     if recovered:
         yield _section("Recovery", *recovered)

@@ -195,6 +195,7 @@ def _head(story: Story) -> Iterator[Text]:
     run = story.run
     usage = run.usage
     spent = [time_words(run.seconds)]
+    spent += [f"paused for {time_words(story.paused_seconds)}"] if story.pauses else []
     spent += [counted(usage.requests, "call"), f"{token_words(usage)} tokens"] if usage.requests else []
     spent += [cost_words(usage.cost)] if usage.cost is not None else []
     when = run.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
@@ -206,7 +207,7 @@ def _head(story: Story) -> Iterator[Text]:
 class _Timeline:
     """Makes the rows of a table whose bars show when something was running, relative to the whole run."""
 
-    start: float
+    story: Story
     seconds: float
     cells: int
     block: str
@@ -216,7 +217,7 @@ class _Timeline:
     def of(cls, story: Story, console: Console) -> _Timeline:
         block, gap = ("█", "·") if console.encoding.startswith("utf") else ("#", ".")
         cells = _BAR if console.width >= _WIDE else _NARROW_BAR
-        return cls(story.run.started, story.seconds, cells, block, gap)
+        return cls(story, story.seconds, cells, block, gap)
 
     def row(self, depth: int, what: Text | str, ended: Text, timed: Any = None, style: str = "") -> dict[str, Text]:
         """Return the row of an operation, with its bar in this style if it is `timed`."""
@@ -234,7 +235,7 @@ class _Timeline:
 
     def _bar(self, timed: Any, style: str) -> Text:
         """Return the bar of an operation. Without an end, it extends to the end of the run."""
-        since = timed.started - self.start
+        since = self.story.since_start(timed.started)
         first = min(self.cells - 1, max(0, int(since / self.seconds * self.cells)))
         lasted = self.seconds - since if timed.seconds is None else timed.seconds
         size = max(1, min(self.cells - first, round(lasted / self.seconds * self.cells)))

@@ -289,7 +289,7 @@ class Ensemble(TakesInput):
             return Settlement(None, attempts=run.calls, error=error)
         value = {"reason": reason, **summary}
         outcome = await judged_awaiting(Accepted(value, run.trust, "first", (), ""), self.checks)
-        return Settlement(outcome, attempts=run.calls)
+        return Settlement(outcome, attempts=run.calls, inner_repairs=run.repairs)
 
 
 _Entry: TypeAlias = tuple[str, str, dict[str, Any], dict[str, Any]]
@@ -362,6 +362,10 @@ class Spoken(EventContract):
         return cls(**{each.name: getattr(contract, each.name) for each in fields(contract)})
 
 
+_ANOTHER_KIND: Final = ("enum-case", "fallback-kind")
+"""The repairs of an event whose kind was not granted as written."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Turn:
     """The result of asking an agent: its event, or why there is none, and the usage."""
@@ -376,7 +380,7 @@ class _Turn:
         return {
             "model": model,
             "trust": None if self.said is None else self.said.trust.value,
-            "corrected": any(repair.path == "$.kind" for repair in repairs),
+            "corrected": any(repair.path == "$.kind" and repair.code in _ANOTHER_KIND for repair in repairs),
             "reasks": max(self.calls - 1, 0),
             **self.usage.to_dict(),
         }
@@ -385,7 +389,8 @@ class _Turn:
 class _PausedTurn(BaseModel):
     """The state that a turn needs to continue after a decision on its tool calls, besides its agent's conversation.
 
-    `calls` and `usage` are those of the turn so far. `events` is the log if it is only in memory.
+    `calls` and `usage` are those of the turn so far, `repairs` those of the run. `events` is the log if it is only in
+    memory.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -395,6 +400,7 @@ class _PausedTurn(BaseModel):
     reworded: bool
     calls: int
     usage: dict[str, Any]
+    repairs: int = 0
     events: list[dict[str, Any]]
 
 
@@ -408,6 +414,7 @@ class _Run:
         self.stats = Stats()
         self.trust = Trust.CLEAN
         self.calls = 0
+        self.repairs = 0
         self.failed = 0
         self.mute = ""
         self.mute_turns = 0
@@ -632,7 +639,7 @@ class _Run:
         calls = 0 if earlier is None else earlier.calls
         spent = [] if earlier is None else [earlier.usage]
         if paused is not None:
-            calls, spent = paused.calls, [usage_from(paused.usage)]
+            calls, spent, self.repairs = paused.calls, [usage_from(paused.usage)], paused.repairs
 
         def spend(usage: Usage) -> None:
             spent.append(usage)
@@ -650,6 +657,7 @@ class _Run:
                     reworded=earlier is not None or (paused is not None and paused.reworded),
                     calls=calls,
                     usage=Usage.total(spent).to_dict(),
+                    repairs=self.repairs,
                     events=[event.to_dict() for event in self.log] if self.log.url is None else [],
                 )
                 kept = work.model_copy(update={"pauses": self._pauses + 1, "state": turn.model_dump()})
@@ -657,6 +665,7 @@ class _Run:
                 raise PauseRun(message, pause.input_schema, kept, rejected=pause.rejected) from None
         self.calls += settled.attempts
         accepted = settled.outcome if isinstance(settled.outcome, Accepted) else None
+        self.repairs += 0 if accepted is None else len(accepted.repairs)
         because = settled.outcome.because if isinstance(settled.outcome, Degraded) else settled.outcome
         why = settled.error or (because.headline() if isinstance(because, Rejected) else "")
         return _Turn(accepted, why or "no event", calls + settled.attempts, Usage.total(spent))

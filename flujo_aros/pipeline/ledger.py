@@ -83,7 +83,8 @@ class Settlement(Generic[T]):
     For steps with steps inside: `cause` is the nested step responsible for how this one ended, and `writes` is what the
     nested steps may put into the context. With an `error` the step has failed, whatever the outcome. `merges_value` is
     False if `updates_context` has already been applied through `writes`. `excused` names nested steps whose failure is
-    accepted. `messages` is the conversation between an agent and its model.
+    accepted. `messages` is the conversation between an agent and its model. `inner_repairs` counts the repairs of
+    replies that are not in the outcome, such as those of the turns of an ensemble.
     """
 
     outcome: Outcome[T] | None
@@ -97,6 +98,7 @@ class Settlement(Generic[T]):
     merges_value: bool = True
     excused: tuple[str, ...] = ()
     messages: Conversation = ()
+    inner_repairs: int = 0
 
     @classmethod
     def of(cls, body: BodyResult, *, what: str = "") -> Settlement[Any]:
@@ -249,6 +251,7 @@ class Slot:
             caused_by=settlement.cause.name if settlement.cause else None,
             replaced=settlement.replaced,
             input_trust=self.input_trust,
+            inner_repairs=settlement.inner_repairs,
         )
 
 

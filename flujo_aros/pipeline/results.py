@@ -78,7 +78,8 @@ class StepResult(Generic[T_co]):
     accept`, so that its text counts as its value. `caused_by` names the nested step responsible for its status.
     `excused_by` names the step that continues despite this failure, which then does not count against the run.
     `replaced` says why the fallback ran in place of the step. `input_trust` is the lowest trust of all direct and
-    indirect inputs, or None if the step never started.
+    indirect inputs, or None if the step never started. `inner_repairs` counts the repairs of replies that are not in
+    `outcome`, such as those of the turns of an ensemble.
     """
 
     name: str
@@ -96,6 +97,7 @@ class StepResult(Generic[T_co]):
     excused_by: str | None = None
     replaced: str | None = None
     input_trust: Trust | None = None
+    inner_repairs: int = 0
 
     def __repr__(self) -> str:
         """Return one line: how it ended, its trust, and its value, abbreviated."""
@@ -277,6 +279,7 @@ class RecordedStep(RecordedUsage):
     excused_by: str | None = None
     replaced: str | None = None
     input_trust: Trust | None = None
+    inner_repairs: int = 0
     writes: list[tuple[list[str], Any]] = []
     messages: list[Any] = []
 
@@ -561,11 +564,16 @@ def repairs_by_step(run: RunResult) -> Iterator[tuple[StepResult[object], Sequen
         yield step, step.outcome.repairs if isinstance(step.outcome, Accepted) and step.name not in groups else ()
 
 
+def repaired(step: StepResult[object], repairs: Sequence[Repair]) -> int:
+    """Return the number of repairs in the replies of a step, of which `repairs` belong to its own outcome."""
+    return len(repairs) + step.inner_repairs
+
+
 def _html(run: RunResult) -> str:
     """Return the run as HTML without scripts or styles of its own; everything that a model wrote is escaped."""
     trust = "" if run.trust is None else f", trust {run.trust.value}"
     head = f"<p><b>{run.status.value}</b>{trust}: {escape(run.pipeline)}, run {escape(run.run_id[:8])}</p>"
-    rows = "".join(_row(_cells(step, len(repairs)), "td") for step, repairs in repairs_by_step(run))
+    rows = "".join(_row(_cells(step, repaired(step, repairs)), "td") for step, repairs in repairs_by_step(run))
     table = f"<table><thead>{_row(_COLUMNS, 'th')}</thead><tbody>{rows}</tbody></table>"
     output = run.to_dict()["output"]
     return f"<div>{head}{table}{'' if output is None else f'<pre>{_pretty(output)}</pre>'}</div>"

@@ -587,7 +587,7 @@ def _story(connection: sa.Connection, run: str) -> Story:
     outside = [chapter(None, [0])] if stages[0] or asks[0] or readings[0] else []
     chapters = (*outside, *(within(step) for step in steps if step.id not in gone_on))
     hashes = {reading.schema_hash for each in chapters for reading in each.readings if reading.schema_hash}
-    return Story(head, chapters, _contracts(connection, hashes))
+    return Story(head, chapters, _contracts(connection, hashes), tuple(_pauses(steps, rows.values())))
 
 
 def _of(parts: Mapping[int, list[T]], steps: Iterable[int]) -> tuple[T, ...]:
@@ -598,6 +598,15 @@ def _gone_on(steps: Sequence[JournalStep]) -> dict[int, int]:
     """Return the steps that paused and have continued since, each with the row that continues it."""
     newest = {step.name: step.id for step in steps}
     return {step.id: newest[step.name] for step in steps if step.status == "resumed" and newest[step.name] != step.id}
+
+
+def _pauses(steps: Sequence[JournalStep], rows: Iterable[Sequence[JournalStep]]) -> Iterator[tuple[float, float]]:
+    """Yield the start and end of each time at which nothing ran until a paused step continued."""
+    for again in sorted(row.started for of in rows for row in of[1:]):
+        ends = (step.started + (step.seconds or 0.0) for step in steps if step.started < again)
+        since = max(ends, default=again)
+        if since < again:
+            yield since, again
 
 
 def _reopen(connection: sa.Connection, run_id: str, settled: Collection[str]) -> dict[str, int]:

@@ -534,15 +534,26 @@ class Story:
     chapters: tuple[Chapter, ...]
     contracts: dict[str, str] = field(default_factory=dict[str, str])
     """The contracts of its readings as JSON (mode, schema, place of the payload), by `schema_hash`."""
+    pauses: tuple[tuple[float, float], ...] = ()
+    """The start and end of each time at which the run waited for an answer, in seconds since 1970."""
 
     @property
     def seconds(self) -> float:
-        """The duration of the whole run, even if it has not ended."""
-        ends = [self.run.started + (self.run.seconds or 0.0)]
+        """The duration of the whole run without its pauses, even if it has not ended."""
+        ends = [self.run.seconds or 0.0]
         for chapter in self.chapters:
             timed = (*chapter.asks, *chapter.stages, *((chapter.step,) if chapter.step else ()))
-            ends += [each.started + (each.seconds or 0.0) for each in timed]
-        return max(max(ends) - self.run.started, 1e-6)
+            ends += [self.since_start(each.started) + (each.seconds or 0.0) for each in timed]
+        return max(*ends, 1e-6)
+
+    @property
+    def paused_seconds(self) -> float:
+        """How long the run waited for answers."""
+        return sum(end - start for start, end in self.pauses)
+
+    def since_start(self, when: float) -> float:
+        """Return the time from the start of the run to a moment, without the pauses between them."""
+        return when - self.run.started - sum(max(min(when, end) - start, 0.0) for start, end in self.pauses)
 
     def so_far(self, now: float) -> Story:
         """Return the same story; if it is still running, with the time and usage up to `now`, in seconds since 1970."""
@@ -555,7 +566,7 @@ class Story:
             else chapter
             for chapter in self.chapters
         )
-        return replace(self, run=replace(self.run, seconds=now - self.run.started, usage=usage), chapters=chapters)
+        return replace(self, run=replace(self.run, seconds=self.since_start(now), usage=usage), chapters=chapters)
 
     @property
     def nested(self) -> Iterator[tuple[Chapter, int, bool]]:

@@ -236,7 +236,7 @@ _Kind: TypeAlias = Literal["step", "call", "stage"]
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A line of the timeline: `left` and `width` are percents of the whole run."""
+    """A line of the timeline: `left` and `width` are percents of the whole run, without its pauses."""
 
     name: str
     anchor: str
@@ -258,7 +258,7 @@ def bars(story: Story, sections: Iterable[Section]) -> Iterator[Bar]:
         chapter, asked, ran = section.chapter, section.chapter.turns, section.chapter.ran
         inside: list[_Timed] = [*chapter.asks, *(stage for stage in chapter.stages if stage.outcome != "skipped")]
         for each in (*([chapter.step] if chapter.step else []), *sorted(inside, key=attrgetter("id"))):
-            since = each.started - story.run.started
+            since = story.since_start(each.started)
             left = min(max(since / total * 100, 0.0), 100 - _NARROWEST)
             lasted = total - since if each.seconds is None else each.seconds
             width = min(max(lasted / total * 100, _NARROWEST), 100 - left)
@@ -317,6 +317,7 @@ def report_html(run: Story, *, served: bool = False) -> str:
         sections=steps,
         bars=list(bars(run, steps)),
         seconds=run.seconds,
+        paused=run.paused_seconds,
         trust=_worst_outcome(run.chapters),
         few=len(steps) <= _FEW,
         troubles=[section for section in steps if _is_trouble(section)],

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import hashlib
+import io
 import json
 import re
 import sys
@@ -40,6 +41,7 @@ from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.cli.commands import Show
 from flujo_aros.cli.execute import PlainProgress
+from flujo_aros.cli.render import print_summary
 from flujo_aros.cli.run import show_figures
 from flujo_aros.cli.runs import show_command
 from flujo_aros.ensemble.manifest import read_manifest
@@ -83,6 +85,14 @@ def played(cast: list[Manifest], model: Any, *, log: Any = None, **options: Any)
     return result, log
 
 
+class MessyTalker(Talker):
+    """Writes its events with single quotes."""
+
+    def _line(self, prompt: str) -> str:
+        return super()._line(prompt).replace('"', "'")
+
+
+MESSY = MessyTalker()
 WHISPERER = manifest("whisperer", ["run.started", "user.injected"], ["world.observed"], schedule={"tick_every": 3})
 ACTOR = manifest("actor", ["world.observed", "critic.noted"], ["agent.spoke", "agent.thought"])
 CRITIC = manifest("critic", ["agent.spoke"], ["critic.noted"])
@@ -111,6 +121,27 @@ def test_no_kind_comes_from_an_agent_that_was_not_granted() -> None:
     assert all(event.kind in grants[event.actor] for event in log if event.actor in grants)
     assert result.output["stats"]["outside_grants"] == 0
     assert result.output["stats"]["agents"]["actor"]["corrected_kinds"] == 2
+
+
+def test_only_another_kind_counts_as_corrected_not_other_quotes() -> None:
+    result, _ = played([ACTOR, CRITIC, WHISPERER], MESSY, turns=6)
+    assert {name: each["corrected_kinds"] for name, each in result.output["stats"]["agents"].items()} == {
+        "actor": 0,
+        "critic": 2,
+        "whisperer": 2,
+    }
+
+
+def test_the_table_the_notebook_and_the_journal_agree_on_the_repairs_of_the_turns(tmp_path: Path) -> None:
+    with Journal(tmp_path / "runs.sqlite") as journal:
+        step = Ensemble("wood", cast=[ACTOR, CRITIC, WHISPERER], profiles={"default": MODEL}, log=EventLog(), turns=6)
+        result = Runner(step, models=ScriptedModels({MODEL: MESSY}), journal=journal).run_sync("A clearing.")
+        repairs = journal.runs()[0].repairs
+    assert repairs > 0
+    console = Console(width=120, record=True, file=io.StringIO())
+    print_summary(result, console)
+    assert re.search(rf"wood +success +inferred +{repairs} ", console.export_text())
+    assert f"<td>inferred</td><td>{repairs}</td>" in result._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
 def test_when_no_agent_is_due_the_run_ends_quietly() -> None:

@@ -412,6 +412,23 @@ def test_a_run_that_was_answered_no_longer_waits(journal: Journal) -> None:
     assert journal.health(since=datetime.now(UTC) - timedelta(hours=1)).steps == {"success": 5, "resumed": 3}
 
 
+def test_the_time_of_a_run_and_of_its_timeline_is_without_the_pause(journal: Journal) -> None:
+    paused = Runner(paused_in_a_branch(), journal=journal).run_sync("x")
+    assert paused.paused is not None
+    assert journal.story().pauses == ()
+    asyncio.run(Runner(paused_in_a_branch(), journal=journal).resume(paused.paused, "Alma"))
+    with journal.engine.begin() as connection:  # as if the answer had come an hour later
+        last = connection.execute(text("SELECT max(id) FROM aros_steps WHERE status = 'resumed'")).scalar_one()
+        connection.execute(text("UPDATE aros_steps SET started = started + 3600 WHERE id > :last"), {"last": last})
+    story = journal.story()
+    assert 3600 < story.paused_seconds < 3700
+    assert story.seconds < 3600
+    after = next(chapter.step for chapter in story.chapters if chapter.name == "both/a/after")
+    assert after is not None
+    assert after.started - story.run.started > 3600 > story.since_start(after.started) > 0
+    assert "without the 60 min 0 s in which the run was paused" in report_html(story)
+
+
 def test_a_step_that_paused_for_approvals_has_the_calls_tokens_and_time_of_all_its_attempts(journal: Journal) -> None:
     def reply(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
         turn = sum(isinstance(message, ModelResponse) for message in messages)

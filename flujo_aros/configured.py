@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from datetime import date
 from typing import Any, Final, cast, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -29,8 +30,10 @@ class Configured(BaseModel):
 
     def __init__(self, /, *unnamed: object, **options: Any) -> None:
         if unnamed:
-            kind = type(self)
-            first = min(kind.model_fields, key=lambda name: not kind.model_fields[name].is_required())
+            kind, known = type(self), options_of(type(self))
+            if not known:
+                raise TypeError(f"{kind.__name__} takes no options, not even {unnamed[0]!r}")
+            first = min(known, key=lambda name: not kind.model_fields[name].is_required())
             raise TypeError(f"{kind.__name__} takes its options by name, such as {first}=…, not {unnamed[0]!r}")
         try:
             super().__init__(**options)
@@ -39,13 +42,19 @@ class Configured(BaseModel):
             name = next((name for name in options if name not in kind.model_fields), None)
             if name is not None:
                 raise TypeError(
-                    f"{kind.__name__} has no option {name!r}{_suggest_name(name, kind.model_fields)}"
+                    f"{kind.__name__} has no option {name!r}{_suggest_name(name, options_of(kind))}"
                 ) from None
             raise UsageError(f"{kind.__name__}: {option_errors(kind, error)}") from None
 
     vars(__init__)["__pydantic_base_init__"] = (
         True  # as pydantic marks its own `__init__`, so validation does not call it
     )
+
+
+def options_of(kind: type[BaseModel]) -> list[str]:
+    """Return the options that a caller sets: all fields but a tag, which has only one value."""
+    tags = [name for name, field in kind.model_fields.items() if get_args(field.annotation) == (field.default,)]
+    return [name for name in kind.model_fields if name not in tags]
 
 
 def option_errors(kind: type[BaseModel], error: ValidationError) -> str:
@@ -64,7 +73,9 @@ def option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
         tags = re.findall(r"'([^']*)'", context["expected_tags"])
         return nearest(tag, tags, closed=True).after(f"unknown {what} {tag!r}")
     if detail["type"] == "union_tag_not_found":
-        what = context["discriminator"].strip("'")
+        what, given = context["discriminator"].strip("'"), detail["input"]
+        if isinstance(given, type):
+            return f"{place}: {given.__name__} is a class; write {given.__name__}()"
         return f"{place}: a {what} is a name, or a mapping with `{what}: NAME`"
     if detail["type"] == "extra_forbidden":
         known = hints_of(owner_of(kind, detail["loc"]))
@@ -77,7 +88,7 @@ def option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
 def _suggest_name(name: str, known: Iterable[str]) -> Hint:
     """Return the nearest valid name, or all of them if none is near."""
     names = sorted(known)
-    return nearest(name, names, closed=True) or Hint(f"; known: {', '.join(names)}")
+    return nearest(name, names, closed=True) or Hint(f"; known: {', '.join(names) or 'none'}")
 
 
 def owner_of(kind: type[Any], path: Sequence[str | int]) -> type[Any] | None:
@@ -122,10 +133,11 @@ def sentence(detail: ErrorDetails) -> str:
     for theirs, ours in _PLAINER:
         message = message.replace(theirs, ours)
     value = detail["input"]
-    if isinstance(value, (list, dict)):
-        what = "a list" if isinstance(value, list) else "a mapping"
-        message = message.replace("; put it in quotes", f", not {what}")
-    suffix = f", not {value!r}" if isinstance(value, (str, int, float)) and len(str(value)) <= 60 else ""
+    suffix = f", not {_kind_of(value)}"
+    if isinstance(value, (str, int, float, date)):  # only what YAML reads as a number or a date needs quotes
+        suffix = f", not {value!r}" if not isinstance(value, date) and len(str(value)) <= 60 else ""
+    else:
+        message = message.removesuffix("; put it in quotes")
     where = ".".join(str(part) for part in detail["loc"]) or "this"
     if detail["type"] == "value_error":  # our own sentence
         near = getattr(detail.get("ctx", {}).get("error"), "suggestion", None)
@@ -137,13 +149,26 @@ def sentence(detail: ErrorDetails) -> str:
     return hint
 
 
+def _kind_of(value: object) -> str:
+    if isinstance(value, type):
+        schema = f"; its schema is {value.__name__}.model_json_schema()" if issubclass(value, BaseModel) else ""
+        return f"the class {value.__name__}{schema}"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "a mapping"
+    return "empty" if value is None else f"{type(value).__name__}(…)"
+
+
 _PLAINER: Final = (
     ("List should have at least 1 item after validation", "should have at least one element"),
     ("Dictionary should have at least 1 item after validation", "should have at least one member"),
     ("String should have at least 1 character", "should not be empty"),
     ("Input should be a valid integer", "should be an integer"),
     ("Input should be a valid array", "should be a list"),
+    ("Input should be a valid dictionary or object to extract fields from", "should be a mapping"),
     ("Input should be a valid dictionary", "should be a mapping"),
+    ("Input should be a valid tuple", "should be a list"),
     ("Input should be an object", "should be a mapping"),
     ("Input should be a valid string", "should be a string; put it in quotes"),
     ("Input should be a valid", "should be a"),

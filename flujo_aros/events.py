@@ -16,10 +16,12 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from inspect import iscoroutinefunction
 from itertools import count
 from types import TracebackType
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
+from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Issue, Repair
 from flujo_aros.usage import Usage
 
@@ -368,11 +370,21 @@ def observing(*observers: Observer) -> Generator[None]:
     >>> seen[0].stage
     'retry'
     """
+    for each in observers:
+        if not is_observer(each):
+            raise UsageError(f"observing takes functions of an event that are not async, not {each!r}")
     token = _observers.set((*_observers.get(), *observers))
     try:
         yield
     finally:
         _observers.reset(token)
+
+
+def is_observer(value: object) -> bool:
+    """Return whether a value can be an observer: a function that is not async, or an instance that is called."""
+    if isinstance(value, type) or not callable(value):
+        return False
+    return not any(iscoroutinefunction(each) for each in (value, getattr(value, "__call__", None)))  # noqa: B004
 
 
 def emit(event: Event) -> None:

@@ -10,8 +10,12 @@ from pydantic import ValidationError
 
 from flujo_aros import Ladder, LlmRepair, Processing, UsageError
 from flujo_aros.host import AgentSpec
-from flujo_aros.recovery import Escalate
+from flujo_aros.recovery import Escalate, Retry, Synthesize
 from flujo_aros.settings import RepairSettings, Settings
+
+
+class FakeModel:
+    """Not a string."""
 
 
 def make(kind: Callable[..., Any], **options: Any) -> Any:
@@ -25,6 +29,7 @@ def make(kind: Callable[..., Any], **options: Any) -> Any:
         (LlmRepair, {"atempts": 1}, "LlmRepair has no option 'atempts'; did you mean 'attempts'?"),
         (AgentSpec, {"modle": "test"}, "AgentSpec has no option 'modle'; did you mean 'model'?"),
         (Settings, {"enabld": False}, "Settings has no option 'enabld'; did you mean 'enabled'?"),
+        (Synthesize, {"value": 1}, "Synthesize has no option 'value'; known: none"),
         (RepairSettings, {"x": 1}, "RepairSettings has no option 'x'; known: enable_llm, max_attempts"),
     ],
 )
@@ -58,6 +63,22 @@ def test_an_unknown_option_is_a_type_error_with_the_nearest_name(kind: Any, opti
             {"model": "m", "model_settings": {"temperature": "hot"}},
             "AgentSpec: model_settings.temperature should be a number, not 'hot'",
         ),
+        (AgentSpec, {"model": FakeModel()}, "AgentSpec: model should be a string, not FakeModel(…)"),
+        (AgentSpec, {"model": None}, "AgentSpec: model should be a string, not empty"),
+        (AgentSpec, {"model": 3}, "AgentSpec: model should be a string; put it in quotes, not 3"),
+        (AgentSpec, {"model": "m", "tools": "f"}, "AgentSpec: tools should be a list, not 'f'"),
+        (
+            AgentSpec,
+            {"model": "m", "output_schema": FakeModel},
+            "AgentSpec: output_schema should be a mapping, not the class FakeModel",
+        ),
+        (
+            AgentSpec,
+            {"model": "m", "output_schema": RepairSettings},
+            "not the class RepairSettings; its schema is RepairSettings.model_json_schema()",
+        ),
+        (Ladder, {"stages": [Escalate]}, "Ladder: stages.0: Escalate is a class; write Escalate()"),
+        (Ladder, {"stages": [None]}, "Ladder: stages.0 should be a mapping, not empty"),
         (Escalate, {}, "Escalate: model is missing"),
         (RepairSettings, {"max_attempts": 99}, "max_attempts should be less than or equal to 10, not 99"),
     ],
@@ -78,3 +99,7 @@ def test_data_is_validated_by_pydantic_as_ever() -> None:
 def test_options_without_their_names_are_a_type_error_that_shows_how_to_write_them() -> None:
     with pytest.raises(TypeError, match=r"^AgentSpec takes its options by name, such as model=…, not 'openai:x'$"):
         AgentSpec("openai:x")  # type: ignore[misc]  # pyright: ignore[reportCallIssue] - which is the point
+    with pytest.raises(TypeError, match=r"^Retry takes its options by name, such as attempts=…, not 3$"):
+        Retry(3)  # type: ignore[misc]  # pyright: ignore[reportCallIssue] - as above
+    with pytest.raises(TypeError, match=r"^Synthesize takes no options, not even 3$"):
+        Synthesize(3)  # type: ignore[misc]  # pyright: ignore[reportCallIssue] - as above

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from flujo_aros.blueprint.blocks import SHARED, VERSION, Top
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node, parse_document
@@ -51,6 +51,8 @@ def load_blueprint(
     file that does not exist or has the name of another module, for a `profile` or a name in `models` that the blueprint
     does not have, and for a model in `models` that cannot exist.
     """
+    if not isinstance(cast("object", path), (str, Path)):
+        raise UsageError(f"load_blueprint takes the path of a file, not {path!r}")
     if isinstance(path, str) and "\n" in path:
         raise UsageError(
             "load_blueprint takes the path of a file, but this is a YAML string; use parse_blueprint(text)"
@@ -129,7 +131,11 @@ def inspect_blueprint(
 
     Raises `UsageError` for an allowed file that does not exist or has the name of another module.
     """
-    allowed = (allow,) if isinstance(allow, str) else tuple(allow)
+    given = cast("object", [allow] if isinstance(allow, str) else allow)
+    allowed = tuple(cast("Iterable[object]", given)) if isinstance(given, Iterable) else None
+    if allowed is None or not all(isinstance(each, str) for each in allowed):
+        raise UsageError(f'allow must be a list of names of modules, such as ["shop"], not {allow!r}')
+    allowed = cast("tuple[str, ...]", allowed)
     for each in allowed:
         if each.endswith(SUFFIX):
             use_file(each)

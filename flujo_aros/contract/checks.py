@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Sequence
 from math import isnan
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Issue, Repair, Risk
 
@@ -104,12 +104,28 @@ def fields_in(names: Collection[str]) -> Check:
     return fields
 
 
+def names_of(names: Iterable[str], what: str) -> tuple[str, ...]:
+    """Return the names of a list, trimmed, each once. Raises `ContractError` for anything but a list of strings."""
+    if isinstance(names, str):
+        raise ContractError(f"{what}={names!r} is a string: write a list, [{names!r}]")
+    if not isinstance(cast("object", names), Iterable):
+        raise ContractError(f"{what} must be a list of names, not {names!r}")
+    given = list(names)
+    wrong = [name for name in cast("list[object]", given) if not isinstance(name, str)]
+    if wrong:
+        raise ContractError(f"{what} contains {wrong[0]!r}, which is not a string")
+    return tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
+
+
 def winner_in(cast: Collection[str] | None) -> Check:
     """Require `winner` to be one of the cast, or null; without a cast any winner is accepted.
 
     >>> winner_in(["p1", "p2"])({"winner": "nobody"}).message
     "winner must be one of p1, p2 or null, not 'nobody'"
     """
+
+    if cast is not None:
+        names_of(cast, "cast")
 
     def winner(value: Any) -> Issue | None:
         named = _member(value, "winner")
@@ -128,6 +144,9 @@ def scores_of(cast: Collection[str] | None, low: float = 0, high: float = 10) ->
     >>> scores_of(["p1", "p2"])({"scores": {"p1": 12, "ghost": 5}})
     {'scores': {'p1': 10}}
     """
+
+    if cast is not None:
+        names_of(cast, "cast")
 
     def scores(value: Any) -> Any:
         given = _member(value, "scores")

@@ -25,7 +25,7 @@ from typing import (
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, TypeAdapter, create_model, model_serializer
 
-from flujo_aros.contract.checks import Check, fields_in, is_async, scores_of, winner_in
+from flujo_aros.contract.checks import Check, fields_in, is_async, names_of, scores_of, winner_in
 from flujo_aros.contract.schema import JsonSchema, Shape
 from flujo_aros.contract.validators import SchemaValues, TypeValues, Values, Verdict, fingerprint
 from flujo_aros.errors import ContractError
@@ -496,7 +496,7 @@ class Output:
         if not isinstance(cast("object", block_key), str):
             raise ContractError(f"block_key must be a name, a string, not {block_key!r}")
         key = block_key.strip()
-        required = _names(required, "required")
+        required = names_of(required, "required")
         others = tuple(dict.fromkeys(name.strip() for name in required if name.strip() and name.strip() != key))
         return BlockContract(TypeValues[Block](Block), "block", Risk.LOSSLESS, key, others if key else ())
 
@@ -521,7 +521,7 @@ class Output:
         `example` is the text of the example in `instruction()`; a reply that echoes it is rejected. Raises
         `ContractError` if there is no kind, or if a required name is not among the fields.
         """
-        known = _names(kinds, "kinds")
+        known = names_of(kinds, "kinds")
         if not known:
             raise ContractError("an event contract needs at least one kind")
         if fallback is not None and fallback not in known:
@@ -538,21 +538,9 @@ class Output:
         return EventContract(values, "event", Risk.INFERRED, known, kind, further, example, needed, checks=judges)
 
 
-def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise ContractError(f"{what}={names!r} is a string: write a list, [{names!r}]")
-    if not isinstance(cast("object", names), Iterable):
-        raise ContractError(f"{what} must be a list of names, not {names!r}")
-    given = list(names)
-    wrong = [name for name in cast("list[object]", given) if not isinstance(name, str)]
-    if wrong:
-        raise ContractError(f"{what} contains {wrong[0]!r}, which is not a string")
-    return tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
-
-
 def _fields(names: Iterable[str]) -> tuple[str, ...]:
     """Return the fields of an event in addition to its kind and text."""
-    further = tuple(name for name in _names(names, "fields") if name not in ("kind", "text"))
+    further = tuple(name for name in names_of(names, "fields") if name not in ("kind", "text"))
     for name in further:
         if name.startswith("_"):
             raise ContractError(f"the field {name!r} cannot be used: names with a leading underscore are reserved")
@@ -564,7 +552,7 @@ def _fields(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _required(names: Iterable[str], fields: tuple[str, ...]) -> tuple[str, ...]:
-    needed = _names(names, "required")
+    needed = names_of(names, "required")
     if unknown := [name for name in needed if name not in fields]:
         raise ContractError(
             f"required contains {unknown[0]!r}, which is not one of the fields: {', '.join(fields) or 'there are none'}"
@@ -704,7 +692,7 @@ class WrittenContract:
 def _event(kinds: tuple[str, ...], options: dict[str, Any]) -> Contract[Any]:
     """Return the contract of an event. With a `cast`, its winner and scores are checked against it."""
     known, required = options.get("cast"), options.get("required")
-    cast = None if known is None else _names(known, "cast")
+    cast = None if known is None else names_of(known, "cast")
     checks = () if cast is None else (winner_in(cast), scores_of(cast))
     needed = required if isinstance(required, bool) else _as_list(required)
     fields, fallback, example = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from flujo_aros.contract.contracts import Contract, TaggedContract
 from flujo_aros.errors import ContractError, UsageError
@@ -138,9 +138,9 @@ class CompletionSignal:
     mark: str = COMPLETE
 
     def __post_init__(self) -> None:
-        if not self.mark.strip():
+        if not isinstance(cast("object", self.mark), str) or not self.mark.strip():
             raise ContractError(
-                "the completion signal must not be blank: use a string such as <promise>COMPLETE</promise>"
+                f"the completion signal must be a string such as <promise>COMPLETE</promise>, not {self.mark!r}"
             )
 
     @cached_property

@@ -366,8 +366,8 @@ class TypeValues(Generic[T]):
         self.adapter: TypeAdapter[T]
         self.like = like
         self.json_schema: JsonSchema = {}
-        if isinstance(like, (int, float, list, tuple, set, str)):
-            words = "give a type such as a pydantic model, a JSON Schema as a dict, or an Output.*"
+        words = "give a type such as a pydantic model, a JSON Schema as a dict, or an Output.*"
+        if like is BaseModel or isinstance(like, (int, float, list, tuple, set, str)):
             if isinstance(like, str):
                 is_name = like.isidentifier()
                 words = f"give the type {like} itself, not its name" if is_name else f"{words}; the text comes first"
@@ -381,6 +381,10 @@ class TypeValues(Generic[T]):
             pass  # a type without a JSON Schema still validates, only without guidance
         except (PydanticSchemaGenerationError, PydanticUserError, PydanticUndefinedAnnotation) as error:
             raise ContractError(f"{like!r} cannot be used as a contract: {str(error).splitlines()[0]}") from error
+        except AttributeError as error:
+            if isinstance(like, type):
+                raise  # the error of a validator, or of a schema, that the user wrote
+            raise ContractError(f"an object of {type(like)} cannot be used as a contract: {words}") from error
         self.shape = compile_shape(_guide(self.adapter, self.json_schema), drops=True)
         self._effort = Effort(self.shape)
         self.is_open = not self.json_schema or any(

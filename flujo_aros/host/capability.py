@@ -102,6 +102,11 @@ class Aros(AbstractCapability[Any]):
             raise UsageError(f"ladder must be a Ladder, such as Ladder(stages=(Retry(),)), not {self.ladder!r}")
         if isinstance(self.contract, RunContext):  # pydantic-ai called the class as a factory of capabilities
             raise UsageError("Aros is a class; write capabilities=[Aros()]")
+        for name in ("buffer_stream", "capture_content", "clean_history"):
+            if not isinstance(given := getattr(self, name), bool):
+                raise UsageError(f"Aros: {name} must be true or false, not {given!r}")
+        if not isinstance(cast("object", self.evidence), Evidence | None):
+            raise UsageError(f"Aros: evidence must be statistics such as journal.evidence(), not {self.evidence!r}")
         if self.contract is not None:
             self.contract = compile_contract(self.contract)
 
@@ -124,10 +129,6 @@ class Aros(AbstractCapability[Any]):
 
         Raises `UsageError` with the first invalid option, its value and the valid values.
         """
-        flags = {"buffer_stream": buffer_stream, "capture_content": capture_content, "clean_history": clean_history}
-        for name, value in flags.items():
-            if not isinstance(cast("object", value), bool):
-                raise UsageError(f"Aros: {name} must be true or false, not {value!r}")
         try:
             wanted = None if contract is None else compile_contract(contract)
             climb = None if ladder is None else Ladder.model_validate(ladder)

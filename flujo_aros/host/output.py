@@ -300,27 +300,28 @@ _known: Final[WeakValueDictionary[str, Contract[Any]]] = WeakValueDictionary()
 _settled: ContextVar[Accepted[Any] | None] = ContextVar("flujo_aros_settled_output", default=None)
 
 
-def output_type(contract: Contract[Any]) -> Any:
+def output_type(contract: Any) -> Any:
     """Return a contract as the `output_type` of a pydantic-ai agent: the result of `contract.as_output()`.
 
     A type is used as it is, and a schema as a `StructuredDict`, in the mode that suits the model; wrap it in
     `NativeOutput`, `PromptedOutput` or `ToolOutput` for another. A contract whose payload is part of the text is a
     `TextOutput`; without `Aros` on the agent, the host's own retries show the model its errors.
     """
-    if isinstance(contract, (TaggedContract, BlockContract, EventContract)):
-        return _text_output(contract)
-    if contract.awaited:
-        name = name_of(contract.awaited[0])
+    wanted = compile_contract(contract)
+    if isinstance(wanted, (TaggedContract, BlockContract, EventContract)):
+        return _text_output(wanted)
+    if wanted.awaited:
+        name = name_of(wanted.awaited[0])
         message = f"the check {name} is async, which a type cannot await: give the contract to Aros(…) or to a step"
         raise UsageError(message)
-    schema = contract.json_schema
-    if isinstance(contract.values, TypeValues):
-        like = contract.values.like
+    schema = wanted.json_schema
+    if isinstance(wanted.values, TypeValues):
+        like = wanted.values.like
     else:  # the host would wrap a schema of another type in an envelope, and not unwrap the value
         like = structured(schema) if schema and object_schema(schema) == schema else None
     if like is None or isinstance(like, TypeAdapter):
-        return _text_output(contract)
-    return Annotated[like, AfterValidator(partial(_checked, contract.checks))] if contract.checks else like
+        return _text_output(wanted)
+    return Annotated[like, AfterValidator(partial(_checked, wanted.checks))] if wanted.checks else like
 
 
 def structured(schema: JsonSchema) -> Any:

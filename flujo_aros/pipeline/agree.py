@@ -194,9 +194,11 @@ class Agree(PipelineStep):
     @cached_property
     def _readings(self) -> Mapping[str, Pipeline]:
         """The readings by number."""
-        bodies = {str(n): as_body(step, name=str(n)) for n, step in enumerate(self._steps(), 1)}
+        bodies = {str(n): as_body(step, name=str(n), step=self.name) for n, step in enumerate(self._steps(), 1)}
         if self.by_field and self.reading is not None:
-            bodies["by_field"] = as_body(ByField(self.reading.name, reading=self.reading), name="by_field")
+            bodies["by_field"] = as_body(
+                ByField(self.reading.name, reading=self.reading), name="by_field", step=self.name
+            )
         return bodies
 
     @cached_property
@@ -216,7 +218,7 @@ class Agree(PipelineStep):
         if self.contested != "ask" or self._last_asked is None:
             return self._readings
         asked = _worded(self._last_asked, f"{{input}}\n\n{_ASK}", self.name)
-        return {**self._readings, "ask": as_body(asked, name="ask")}
+        return {**self._readings, "ask": as_body(asked, name="ask", step=self.name)}
 
     @property
     def gives_mapping(self) -> bool | None:
@@ -381,7 +383,7 @@ class ByField(PipelineStep):
     @cached_property
     def bodies(self) -> Mapping[str, Pipeline]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The question about each field."""
-        return {key: as_body(self._step(part), name=key) for key, part in self._parts.items()}
+        return {key: as_body(self._step(part), name=key, step=self.name) for key, part in self._parts.items()}
 
     @property
     def gives_mapping(self) -> bool | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from flujo_aros.host import AgentSpec, counted, most_for_call
 from flujo_aros.pipeline.control import Branch, Loop
 from flujo_aros.pipeline.fanout import Map
-from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepLimits
+from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepLimits, as_pipeline
 from flujo_aros.pipeline.step import Call, Step, is_agent_step
 from flujo_aros.recovery import Resume
 
@@ -95,8 +95,7 @@ def bound(pipeline: Pipeline | PipelineStep, limits: StepLimits | None = None) -
     >>> bound(Step("greet", agent=AgentSpec(model="m"))).calls  # the second one asks for the rest of a truncated text
     2
     """
-    listed = pipeline.steps if isinstance(pipeline, Pipeline) else (pipeline,)
-    steps = tuple((step.name, _step(step, step.name)) for step in listed)
+    steps = tuple((step.name, _step(step, step.name)) for step in as_pipeline(pipeline, "bound").steps)
     total = _within(_sum(each for _, each in steps), limits)
     return replace(total, steps=steps)
 

@@ -409,6 +409,10 @@ def check(expression: str) -> Check:
     >>> check("output.net + output.tax == output.gross")({"net": 1, "tax": 2, "gross": 4})
     'output.net + output.tax == output.gross does not hold'
     """
+    if not isinstance(cast("object", expression), str):
+        raise TemplateError(
+            f'check takes an expression such as "output.total > 0", not {expression!r}; a function is already a check'
+        )
     return Expressed(expression)
 
 

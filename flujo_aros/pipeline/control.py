@@ -80,10 +80,11 @@ class Branch(PipelineStep):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        bodies = {branch_key(name): as_body(body, name=branch_key(name)) for name, body in self.branches.items()}
+        named = {branch_key(name): body for name, body in self.branches.items()}
+        bodies = {key: as_body(body, name=key, step=self.name) for key, body in named.items()}
         put(self, branches=bodies)
         if self.default_branch is not None:
-            put(self, default_branch=as_body(self.default_branch, name=_DEFAULT))
+            put(self, default_branch=as_body(self.default_branch, name=_DEFAULT, step=self.name))
         _ = self._picks  # so that an invalid expression fails now
         problems = check_scopes(bodies)
         if not bodies and self.default_branch is None:
@@ -611,7 +612,7 @@ class Cached(PipelineStep):
 
     @cached_property
     def _body(self) -> Pipeline:
-        return as_body(self.step, name=self.name)
+        return as_body(self.step, name=self.name, step=self.name)
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:

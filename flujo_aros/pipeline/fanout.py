@@ -253,7 +253,7 @@ class Parallel(TakesInput):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        put(self, branches={name: as_body(body, name=name) for name, body in self.branches.items()})
+        put(self, branches={name: as_body(body, name=name, step=self.name) for name, body in self.branches.items()})
         _ = self._given  # so that an invalid template fails now
         for key, problem in self._problems():
             self.refuse(problem, key)

@@ -32,6 +32,7 @@ from flujo_aros.pipeline.options import (
     put,
     reject_wrong_option,
     reject_wrong_options,
+    shown,
     wrong_options,
 )
 from flujo_aros.pipeline.results import BodyResult, DeferredWork, OnDegraded, T_co
@@ -400,7 +401,7 @@ class Pipeline(Generic[T_co]):
             raise UsageError(f"{what} has no steps")
         for step in cast("tuple[object, ...]", self.steps):
             if not isinstance(step, PipelineStep):
-                raise UsageError(f"{what} must contain only steps; {step!r} is not a step")
+                raise UsageError(f"{what} must contain only steps; {not_a_step(step)}")
         errors = find_errors(self.steps, outer=None) if body else _all_errors(self.steps, ())
         if messages := [error.message for error in errors]:
             raise UsageError("\n".join(messages))
@@ -426,22 +427,45 @@ Branches: TypeAlias = Annotated[
 """Bodies by name."""
 
 
-def as_body(steps: BodyLike, *, name: str) -> Pipeline:
-    """Return the pipeline of a body. Raises `UsageError` for anything else."""
+def as_pipeline(given: Pipeline[U] | PipelineStep[U], what: str) -> Pipeline[U]:
+    """Return a pipeline, or the pipeline of a single step. Raises `UsageError` for anything else."""
+    if isinstance(given, Pipeline):
+        return given
+    if isinstance(cast("object", given), PipelineStep):
+        return Pipeline([given], name=given.name)
+    found = type(cast("object", given)).__name__
+    raise UsageError(
+        f"{what} takes a Pipeline or a step, not {found}: use Pipeline([step, …]), or load_blueprint(file)"
+    )
+
+
+def not_a_step(given: object) -> str:
+    """Return the error for a value in the place of a step, with the step that it probably stands for."""
+    if is_a("AbstractAgent", "AgentSpec")(given):
+        made = '; Step("name", agent) makes one of an agent'
+    elif isinstance(given, type) and issubclass(given, PipelineStep):
+        made = "; it is a class, which needs its arguments"
+    else:
+        made = '; Call("name", function) makes one of a function' if callable(given) else ""
+    return f"{shown(given)} is not a step{made}"
+
+
+def as_body(steps: BodyLike, *, name: str, step: str) -> Pipeline:
+    """Return the pipeline of a body of this step. Raises `UsageError` for anything else."""
     if isinstance(steps, Pipeline):
         return steps
     if isinstance(steps, PipelineStep):
         return Pipeline([steps], name=name, body=True)
     if isinstance(cast("object", steps), (list, tuple)):
         return Pipeline(steps, name=name, body=True)
-    raise UsageError(f"the body {name!r} is a pipeline, a step or a list of steps, not {steps!r}")
+    raise UsageError(f"step {step!r}: {name} must be a step, a list of steps or a Pipeline; {not_a_step(steps)}")
 
 
 def put_bodies(step: PipelineStep, *keys: str) -> None:
     """Convert each of these options that is set to a pipeline. Raises `UsageError` for anything but a body."""
     for key in keys:
         if (given := getattr(step, key)) is not None:
-            put(step, **{key: as_body(given, name=key)})
+            put(step, **{key: as_body(given, name=key, step=step.name)})
 
 
 def bodies_in(step: PipelineStep, *keys: str) -> dict[str, Pipeline]:

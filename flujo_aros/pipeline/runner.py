@@ -24,12 +24,13 @@ from flujo_aros.events import (
     StepFinished,
     StepStarted,
     current_observers,
+    is_observer,
     observing,
     span,
 )
 from flujo_aros.pipeline.execution import Budget, Execution, Frame, LiveOf, Recording, Sleep
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot, emit_run_finished
-from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepLimits
+from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepLimits, as_pipeline
 from flujo_aros.pipeline.options import Option, has, is_a, known_options, reject_wrong_option
 from flujo_aros.pipeline.pause import as_given, fingerprint, paused_run, slots_of
 from flujo_aros.pipeline.results import DeferredWork, PausedRun, RunResult, RunStatus, StepResult, T_co, Work
@@ -187,25 +188,29 @@ def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def _are_observers(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and all(map(callable, cast("Sequence[Any]", value)))
+    return isinstance(value, (list, tuple)) and all(map(is_observer, cast("Sequence[Any]", value)))
 
 
 _OPTIONS: Final = {
     "journal": Option(
         words="a Journal, or any function of an event, or None",
         hint='use `Journal("runs.sqlite")`',
-        fits=_or_none(callable),
+        fits=_or_none(is_observer),
     ),
     "observers": Option(
         words="a list of functions of an event",
-        hint="`observers=[function]`, even for a single function",
+        hint="`observers=[function]`, even for a single function, which must not be async",
         fits=_are_observers,
     ),
     "on_result": Option(words="a function of a RunResult, or None", fits=_or_none(callable)),
     "usage_limits": Option(
         words="StepLimits, or None", hint="use `StepLimits(max_requests=3)`", fits=_or_none(is_a("StepLimits"))
     ),
-    "models": Option(words="a source of models, which has `model(name)`, or None", fits=_or_none(has("model"))),
+    "models": Option(
+        words="a source of models, which has `model(name)`, or None",
+        hint="in tests `ScriptedModel(reply)`; otherwise an object with `async def model(self, name)`",
+        fits=_or_none(has("model")),
+    ),
     "engine": Option(
         words="an engine, or None",
         hint="`InProcess()` is the default, and `Durable(url)` survives crashes",
@@ -244,11 +249,7 @@ class Runner(Generic[T_co]):
         sleep: Sleep = asyncio.sleep,
         engine: Engine | None = None,
     ) -> None:
-        if not isinstance(cast("object", pipeline), (Pipeline, PipelineStep)):
-            found = type(cast("object", pipeline)).__name__
-            raise UsageError(
-                f"Runner takes a Pipeline or a step, not {found}: use Pipeline([step, …]), or load_blueprint(file)"
-            )
+        self.pipeline: Pipeline[T_co] = as_pipeline(pipeline, "Runner")
         reject_wrong_option(
             "Runner",
             _OPTIONS,
@@ -260,7 +261,6 @@ class Runner(Generic[T_co]):
             engine=engine,
         )
         current_settings()  # load it now: during a run the file access would block the event loop
-        self.pipeline = pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline], name=pipeline.name)
         self.observers = tuple(observers) if journal is None else (journal, *observers)
         self.on_result = on_result
         self.usage_limits = usage_limits

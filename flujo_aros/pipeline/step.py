@@ -48,7 +48,7 @@ from flujo_aros.pipeline.human import decided, paused_for
 from flujo_aros.pipeline.ledger import Settlement, emit_call
 from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepContext, TakesInput
 from flujo_aros.pipeline.modules import imported, resolved
-from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options, list_of, reject_wrong_options
+from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options, list_of, reject_wrong_options, shown
 from flujo_aros.pipeline.results import StepResult, T_co
 from flujo_aros.pipeline.template import InputLike
 from flujo_aros.reading.payload import judged_awaiting
@@ -892,7 +892,8 @@ class Call(TakesInput[T_co]):
             message = f"the function of step {self.name!r} must be 'package.module:name', not {self.function!r}"
             raise UsageError(message)
         if not isinstance(self.function, str) and not callable(self.function):
-            raise UsageError(f"the function of step {self.name!r} cannot be called: {self.function!r}")
+            instead = "; for an agent, use Step" if is_a("AbstractAgent", "AgentSpec")(self.function) else ""
+            raise UsageError(f"the function of step {self.name!r} cannot be called: {shown(self.function)}{instead}")
         _ = self._given  # so that an invalid template fails now
 
     @property
@@ -945,6 +946,8 @@ class Call(TakesInput[T_co]):
         given = self._given.value(context.names())
         emit_call(given)
         result = await self.call(given, **self.params)
+        if inspect.isgenerator(result) or inspect.isasyncgen(result):
+            raise UsageError(f"the function of step {self.name!r} returned a generator; return a list of its items")
         is_outcome = isinstance(result, (Accepted, Degraded, Rejected))
         outcome = cast("Outcome[Any]", result) if is_outcome else Accepted(result, Trust.CLEAN, "first", (), "")
         return Settlement(await judged_awaiting(outcome, self.checks))

@@ -66,8 +66,23 @@ def test_anything_with_a_json_form_can_be_a_contract(like: Any, text: str, value
         (False, "allows no value"),
         (5, "5 cannot be used as a contract: give a type such as a pydantic model, a JSON Schema as a dict"),
         (value_of, "the function value_of is not a contract"),
+        (read("1", int), "an object of .*Accepted.* cannot be used as a contract: give a type"),
+        (BaseModel, "BaseModel.* cannot be used as a contract: give a type"),
     ],
-    ids=["type", "nested", "pattern", "required", "items", "dangling-ref", "key", "false", "number", "function"],
+    ids=[
+        "type",
+        "nested",
+        "pattern",
+        "required",
+        "items",
+        "ref",
+        "key",
+        "false",
+        "number",
+        "function",
+        "object",
+        "base",
+    ],
 )
 def test_an_impossible_contract_is_one_sentence_with_its_place(like: Any, words: str) -> None:
     """A bad schema is a `ContractError` before any model call, and it says where."""

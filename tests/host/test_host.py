@@ -251,6 +251,10 @@ def test_an_error_in_an_agent_spec_is_reported_with_its_place(options, words):
 def test_options_are_checked_in_python_by_the_same_words():
     with pytest.raises(UsageError, match=r"ladder\.max_calls"):
         Aros.from_spec(ladder={"max_calls": "many"})
+    with pytest.raises(UsageError, match="capture_content must be true or false, not 1"):
+        Aros(capture_content=1)
+    with pytest.raises(UsageError, match=r"evidence must be statistics such as journal.evidence\(\), not 3"):
+        Aros(evidence=3)
 
 
 def test_many_streams_at_once_keep_apart():

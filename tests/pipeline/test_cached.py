@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -104,7 +105,7 @@ def test_a_kept_value_cannot_be_changed_from_outside():
 
 
 def test_a_value_that_cannot_be_copied_is_not_kept():
-    work = Counting(result=(each for each in ()))
+    work = Counting(result=threading.Lock())
     runner = Runner(Cached("c", Call("work", work)))
     runner.run_sync("a")
     assert runner.run_sync("a").status is RunStatus.COMPLETED

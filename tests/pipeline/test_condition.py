@@ -195,6 +195,8 @@ def test_a_check_is_an_expression_over_the_output():
         adds_up({"net": 1, "tax": 2})
     with pytest.raises(TemplateError, match="there is no 'context'"):
         check("context.x")
+    with pytest.raises(TemplateError, match=r"not <built-in function len>; a function is already a check"):
+        check(len)
 
 
 words = st.sampled_from(

@@ -37,7 +37,7 @@ def test_steps_and_pipelines_chain_in_any_way():
             [call("a"), call("b", input="{{ steps.a.otput }}")],
             "`output` is the only attribute of a step: write steps.a.output",
         ),
-        ([len], "pipeline 'p' must contain only steps; <built-in function len> is not a step"),
+        ([len], 'is not a step; Call("name", function) makes one of a function'),
     ],
 )
 def test_a_wrong_pipeline_is_one_clear_sentence(steps: list[Any], message: str):
@@ -60,6 +60,11 @@ def test_a_wrong_pipeline_is_one_clear_sentence(steps: list[Any], message: str):
         (lambda: Call("a", function="os:path.join"), "must be 'package.module:name'"),
         (lambda: Call("a", function="os:__exit"), "must be 'package.module:name'"),
         (lambda: Call("a", function=3), "the function of step 'a' cannot be called: 3"),
+        (lambda: Call("a", function=AGENT), "the function of step 'a' cannot be called: AgentSpec("),
+        (lambda: Call("a", function=AGENT), "; for an agent, use Step"),
+        (lambda: call("a") >> len, '<built-in function len> is not a step; Call("name", function) makes one'),
+        (lambda: call("a") >> AGENT, 'is not a step; Step("name", agent) makes one of an agent'),
+        (lambda: call("a") >> Call, "Call is not a step; it is a class, which needs its arguments"),
         (lambda: Step("a", agent="test:model"), "must be an AgentSpec or an Agent, not 'test:model'"),
         (lambda: Step("a", agent=AGENT, contract=int, processing=Processing(schema=SCHEMA)), "give one of them"),
         (

@@ -393,7 +393,7 @@ def test_a_body_with_a_reference_to_an_unknown_step_is_rejected_with_its_pipelin
         (lambda: Parallel("p", {"a": call("x")}, reduce="sum"), "unknown value for reduce: 'sum'"),
         (lambda: Parallel("p", {"a": call("x")}, field_mapping={"b": []}), "field_mapping: there is no branch 'b'"),
         (lambda: Parallel("p", {"a": []}), "the body 'a' has no steps"),
-        (lambda: Parallel("p", {"a": 3}), "the body 'a' is a pipeline, a step or a list of steps, not 3"),  # type: ignore[dict-item] # the mistake
+        (lambda: Parallel("p", {"a": 3}), "step 'p': a must be a step, a list of steps or a Pipeline; 3 is not a step"),  # type: ignore[dict-item] # the mistake
         (lambda: Map("m", call("x"), iterable_input="input", max_concurrency=0), "max_concurrency must be a whole"),
         (lambda: Branch("b", {}, condition="input"), "there are no branches"),
         (lambda: Branch("b", {"a": call("x")}, condition="previous_step ="), "condition of step 'b'"),

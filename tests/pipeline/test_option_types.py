@@ -20,6 +20,7 @@ from flujo_aros import (
     Call,
     Human,
     Import,
+    Journal,
     Loop,
     Map,
     OutputMapping,
@@ -31,7 +32,10 @@ from flujo_aros import (
     Step,
     StepLimits,
     UsageError,
+    bound,
+    load_blueprint,
 )
+from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.options import declared_options
 from flujo_aros.pipeline.step import Coercion
@@ -39,6 +43,10 @@ from flujo_aros.pipeline.step import Coercion
 SPEC = AgentSpec(model="local:smollm2")
 CALL = Call("c", function=len)
 Make = Callable[[], object]
+
+
+async def not_awaited(event: object) -> None:
+    """An observer that nothing would await."""
 
 
 def agent_step(**options: Any) -> Make:
@@ -115,6 +123,12 @@ WRONG: list[tuple[Make, str]] = [
     ),
     (lambda: Runner(CALL, observers=print), "Runner: observers must be a list of functions of an event, not <built-in"),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, observers=["x"]), "Runner: observers must be a list of functions of an event, not ['x']"),  # type: ignore[list-item]  # as above
+    (lambda: Runner(CALL, observers=[not_awaited]), "not [<function not_awaited"),  # type: ignore[list-item]  # as above
+    (lambda: Runner(CALL, journal=Journal), "Runner: journal must be a Journal, or any function of an event, or None"),  # type: ignore[arg-type]  # as above
+    (lambda: bound([CALL]), "bound takes a Pipeline or a step, not list: use Pipeline([step, …])"),  # type: ignore[arg-type]  # as above
+    (lambda: load_blueprint({"name": "b"}), "load_blueprint takes the path of a file, not {'name': 'b'}"),  # type: ignore[arg-type]  # as above
+    (lambda: parse_blueprint("", allow=[3]), 'allow must be a list of names of modules, such as ["shop"], not [3]'),  # type: ignore[list-item]  # as above
+    (lambda: parse_blueprint("", allow=None), 'allow must be a list of names of modules, such as ["shop"], not None'),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, usage_limits={"max_requests": 3}), "Runner: usage_limits must be StepLimits, or None, not"),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, engine="durable"), "Runner: engine must be an engine, or None, not 'durable'"),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, models={"local:x": 1}), "Runner: models must be a source of models, which has"),  # type: ignore[arg-type]  # as above

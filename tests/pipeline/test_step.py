@@ -498,3 +498,15 @@ def test_processing_that_cannot_govern_several_output_types_is_an_error_of_the_s
     with pytest.raises(UsageError, match="step 'a': `processing` cannot change how several output types"):
         Step("a", agent, processing=Processing(risk="lossless"))
     assert Step("a", agent, processing=Processing(structured_output="off")).facts.contract is None
+
+
+async def _letters(text: str) -> Any:
+    for each in text:
+        yield each
+
+
+@pytest.mark.parametrize("items", [lambda text: (each for each in text), _letters])
+def test_a_function_that_returns_a_generator_fails_the_step(items: Any) -> None:
+    result = Runner(Call("letters", function=items)).run_sync("abc")
+    assert result.error is not None
+    assert result.error["message"] == "the function of step 'letters' returned a generator; return a list of its items"

@@ -79,7 +79,8 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.parser import Failure, Frame, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, as_json
-from flujo_aros.reading.phrases import CORRECTED, CORRECTS, LEFT_OUT, Phrases
+from flujo_aros.reading.phrases import CORRECTED, LEFT_OUT, Phrases
+from flujo_aros.reading.remarks import correction_in
 from flujo_aros.reading.scalars import Hints, contradicts_currency, is_placeholder, name_words, read_amount, slot_in
 
 T = TypeVar("T")
@@ -801,7 +802,7 @@ def _without_comments(rest: str) -> str | None:
     comments = "\n".join((*dict.fromkeys(parts[1::2]), ""))
     if any(sign in comments for sign in (_DOUBLE, _SINGLE, ":", "=")):
         return None
-    if LEFT_OUT.search(comments) or CORRECTED.search(comments) or CORRECTS.search(comments.replace("//", "")):
+    if LEFT_OUT.search(comments) or CORRECTED.search(comments) or correction_in(comments.replace("//", "")):
         return None
     return " ".join(parts[0::2])
 

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 from flujo_aros.contract import DECIMAL, TIMES, Shape, fold
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node, Path, plain
-from flujo_aros.reading.phrases import CORRECTS, ELIDES, word_set
-from flujo_aros.reading.remainder import contradiction_in, doubted_in
+from flujo_aros.reading.phrases import ELIDES, word_set
+from flujo_aros.reading.remainder import contradiction_in, corrected_in, doubted_in
 from flujo_aros.reading.scalars import ANNOUNCING, is_no_value, name_words
 
 AS_IS: Final = 0
@@ -319,7 +319,7 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
         if (
             name not in _THOUGHTS
             and isinstance(value, str)
-            and (CORRECTS.search(value) or contradiction_in(value, shape, lambda: plain(inner.node)))
+            and any(finds(value, shape, lambda: plain(inner.node)) for finds in (corrected_in, contradiction_in))
         ):
             return f"{member.key!r} next to it retracts or corrects it"
     return None
@@ -347,9 +347,8 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
     name, strings = fold(member.key), _strings_in(member.node)
     if strings and _REMARKS.issuperset(words):
         text = "\n".join(strings)
-        if CORRECTS.search(text) or ELIDES.search(text) or doubted_in(text, shape, lambda: values):
-            return True
-        return contradiction_in(text, shape, lambda: values) is not None
+        checks = corrected_in, doubted_in, contradiction_in
+        return ELIDES.search(text) is not None or any(finds(text, shape, lambda: values) for finds in checks)
     if strings and not _UNCERTAIN.isdisjoint(words):
         return any(values.get(shape.name_of(each) or each) not in (None, "", []) for each in strings)
     if isinstance(value, bool) and name in (_INCOMPLETE if value else _COMPLETE):

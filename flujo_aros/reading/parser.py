@@ -51,7 +51,8 @@ from flujo_aros.reading.node import (
     new_scanned,
     scan,
 )
-from flujo_aros.reading.phrases import CORRECTED, CORRECTS, LEFT_OUT
+from flujo_aros.reading.phrases import CORRECTED, LEFT_OUT
+from flujo_aros.reading.remarks import correction_in
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, read_number
 from flujo_aros.reading.strings import QUOTES, StringEnd, Surroundings
 
@@ -1215,7 +1216,7 @@ class Parser:
                 said = text[pos:end]
                 if LEFT_OUT.search(said):
                     raise self._stop("a comment stands for omitted content", "elided")
-                if CORRECTED.search(said) or CORRECTS.search(said.lstrip("/#*<!- ")):
+                if CORRECTED.search(said) or correction_in(said.lstrip("/#*<!- ")):
                     raise self._stop("a comment corrects the value next to it", "ambiguous", Reason.AMBIGUOUS)
                 self._log("comment", LOSSLESS, pos, end, "")
                 self.pos = end

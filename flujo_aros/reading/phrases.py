@@ -105,154 +105,11 @@ def _supported(found: re.Match[str]) -> str:
     return "" if found["look"] else "*" if found["least"] == "0" else "+"
 
 
-_LATENESS: Final = (
-    r",? (?:for (?:the |my |any )?(?:delay|wait|late|long|length|trouble|confusion|inconvenience)"
-    r"|(?:it|this|that) took)"
-)
-"""Subjects of an apology after an answer that do not retract the answer."""
 _START: Final = (
     r"(?:(?<![^.!?:;—–(\[*_>\n])|(?<=- ))[\s\"'(*_>#-]{0,10}"
     r"(?:(?:but|and|so|ok(?:ay)?|hm+|ah|oh|uh|um|well|aber|ach|mais|pero|ay|ma|mas|maar),?\s)?"
 )
 """The start of a sentence."""
-
-_TURN_OF: Final = r"(?:question|request|message|prompt|document|e-?mail|review|text|file|input|image|page)"
-
-CORRECTS: Final = Phrases(
-    # English: the beginning of a sentence that retracts something
-    _START + r"(?:actually(?! (?:quite|pretty|very|a|easy|simple)\b)|(?:no )?wait(?! for\b)|hold on|hang on|whoa|oops"
-    r"|whoops|correction"
-    r"|corrigend\w+|errat\w+|(?:edit|update)\s?\d?(?=\s?[:：])|scratch (?:that|the|my)"
-    r"|strike (?:that|the|my)|forget (?:it|that|this|the above|what i)|never ?mind|(?:on )?second thoughts?"
-    r"|on (?:second|further|closer) (?:thoughts?|look|reflection|reading)|on (?:reflection|re-?reading)"
-    r"|my (?:mistake|bad|apologies)"
-    rf"|(?:apologies|sorry)(?!{_LATENESS})|no, (?!no |nothing|there|thank|that'?s all)|nope"
-    r"|rather, |i (?:meant|mean|misread|misspoke|mistyped|miscounted|mixed up|confused|forgot|overlooked|missed"
-    r"|was wrong"
-    r"|change my mind|changed my mind|had the wrong"
-    r"|got (?:the )?[\w ]{1,30}wrong|stand corrected|take (?:that"
-    r"|it) back|retract)"
-    r"|let me (?:correct|fix|revise|redo|rephrase|amend|change|(?:re|double)-?check|verify|reconsider|try)"
-    r"|looking again|upon review|note to self"
-    r"|(?:please |kindly )?disregard|i (?:hereby|now|must|have to) (?:retract|withdraw)|i disagree|cancel that"
-    r"|to correct"
-    r"|in fact, |ps?\.?s\.? (?:the|it))\b",
-    _START + r"(?:one|an?|small|minor|eine|une|una)(?: small| minor| kleine| petite| pequeña)? (?:correction|korrektur"
-    r"|corrección)|not final|ich korrigiere|je me corrige|me corrijo|i(?:'ll| will) (?:fix|correct|redo)\b",
-    r"\b(?:do not|don't) use\s*(?:[.!]|$)",
-    r"\b(?:final|corrected|updated|revised) (?:version|answer|json|result)\b[^.!?\n]{0,20}\b(?:follows|below|next)\b",
-    # anywhere in a sentence
-    r"\b(?:is|are|was|were) (?:actually|in fact|really) (?!(?:quite|pretty|very|a|an|easy|simple|not)\b)\w",
-    r"\b(?:is|was|are|were) the (?:other|old|wrong|previous|outdated) \w+|\bsorry about (?:that|this|the mix)",
-    r"\b(?:should|must) have (?:written|said|put|been|read|used|returned|given|listed|set)\b",
-    r"\bi (?:have|need|want|would like) to (?:revise|correct|fix|amend|take back|change my)\b",
-    r"\b(?:can't|can(?:no| no)t|could not|should not|shouldn't) be (?:trusted|relied|used)\b|\bunreliable\b"
-    r"|\b(?:says?|states?|shows?|suggests?|implies|imply) otherwise\b",
-    r",\s*(?:sorry|pardon|désolée?|perdón|entschuldigung|scusa(?:te)?|desculpe?|извини\w*)\s*(?:[.!]|$)",
-    r"\bi(?:'ve| have)? (?:made|see|spotted|noticed|found) (?:a|an|one|my|the|several|some"
-    r"|two) (?:\w+ )?(?:mistakes?|errors?|typos?)\b|\bfound (?:an?|one) (?:mistake|error|typo)\b",
-    r"\b(?:ignore|disregard|discard|do not use|don't use|please replace) (?:the|this|that|my|it|what|all|both)\b",
-    r"\b(?:this|that|it|the above|which|answer|value|(?<!your )(?<!original )(?<!input )json|output|result)(?:'s| is"
-    r"| was| are| were| seems| looks) (?:\w+ly )?(?:wrong|incorrect|not (?:the |an |my |a )?(?:\w+ )?(?:right|correct"
-    r"|valid|answer|final|real|result|output)|a mistake|an error|invalid|inaccurate|outdated|mistaken|withdrawn"
-    r"|retracted|superseded|hallucinat\w+|(?:a|my) hallucination|no longer (?:valid|correct|true|accurate|right"
-    r"|current)|(?:n't|not) (?:right|correct))\b|\b(?:this|that|it)(?: is|'s)? (?:n't|isn't|wasn't|aren't) (?:right"
-    r"|correct)\b",
-    r"\b(?:should|must|ought to|has to|have to|needs to|need to) (?:\w+ )?(?:have been|be|read"
-    r"|say) (?:changed|corrected|set|replaced|fixed|removed|ignored|discarded)\b",
-    # "The id above is wrong.", "That is the wrong invoice."
-    _START + r"(?:the|this|that|these|those|my) (?:\w+ ){1,2}(?:above )?(?:is|was|are|were) (?:\w+ly |hereby |now )?"
-    r"(?:wrong|incorrect|mistaken|incomplete|inaccurate|no longer (?:valid|correct|true|accurate|right|current)"
-    r"|withdrawn|retracted|void|swapped|reversed|outdated|obsolete"
-    r"|out of date|off|false|untrue|a (?:typo|mistake|guess|hallucination)|misspel(?:led|t)|missing)"
-    r"(?: (?:above|here|there))?\s*(?:[.,;!)]|by\b|$)|\bthe (?:first|second|third|last) one (?:is"
-    r"|was) (?:\w+ly )?(?:wrong"
-    r"|incorrect|doubtful)\b",
-    r"\b(?:that|this|it|above)(?:'s| is| was| are)(?: for| from| about)? (?:the|a) wrong\b",
-    r"\b(?:was|were) (?:\w+ly )?(?:transcribed|copied|read|extracted|entered) (?:incorrectly|wrongly)\b",
-    r"\b(?:i|are|were|got) (?:\w+ly )?(?:swapped|reversed|interchanged|transposed|mixed up)\b|\boff by (?:a |\d)",
-    r"\bthere(?:'s| is| was| are| were) (?:an?|one|some) (?:\w+ )?(?:errors?|mistakes?|typos?) (?:above|here"
-    r"|in (?:the|my) (?:json|answer|output|result|response|above|data))\b|\b(?:is|was) a typo\b",
-    r"\b(?:json|answer|output|result|response|above|list) (?:above )?(?:(?:contains?|has|had) (?:an?|some) (?:\w+ )?"
-    r"(?:errors?|mistakes?|typos?)|(?:is|was) (?:incomplete|not complete|missing))\b|\b(?:is|are) missing above\b",
-    r"\bi (?:\w+ly |first )?(?:put|wrote|gave|listed|entered|picked|chose|took|copied|used|read) the wrong\b"
-    r"|\bi only (?:listed|included"
-    r"|wrote|gave|copied|extracted)\b|\b(?:doesn't|does not|don't) look right\b|\b(?:don't|do not) stand by\b",
-    r"(?:<-+|←)\s?(?:\w+ ){0,3}(?:wrong|incorrect|mistaken|outdated|falsch|faux|incorrect[oa])\b",
-    r"[(\[](?:corrected|updated|revised|korrigiert|corrigée?|corregid[oa]|更正|訂正)[)\]]",
-    r"\b(?:belongs? to|(?:is|was) about|is that of|refers to|(?:is|was) for|came from|answers) (?:another|a different"
-    rf"|the other|someone else|(?:your|the|an) (?:earlier|previous|prior|last) {_TURN_OF})\b",
-    # the label of an answer that does not exist
-    r"^[ \t*#>_-]*(?:final )?(?:output|answer|result|response|ergebnis|antwort|réponse|résultat|respuesta|resultado)"
-    r"\s*[*_]*[:：][\s*_]*(?:unable|none\b|n/?a\b|not (?:possible|found|available|determin)|cannot|can['’]t|unknown"
-    r"|undetermined|indeterminate|impossible|no (?:answer|data|value|match)|nicht |unbekannt|inconnu|desconocid)",
-    # German
-    _START + r"(?:eigentlich|moment|warte|halt, |stopp?(?=[,.! ])|korrigiere|korrektur|berichtigung|ups|hoppla|nein, "
-    r"|doch nicht"
-    r"|entschuldigung(?! für (?:die|das) (?:späte|lange|warte|verspät))"
-    r"|verzeihung"
-    r"|mein fehler|nachtrag[:：]|genauer gesagt|vielmehr|ich (?:meinte|habe mich (?:geirrt|vertan"
-    r"|verlesen))|bitte ändern?)\b",
-    r"\bich habe [^.!?\n]{0,40}\b(?:vergessen|übersehen|verwechselt|vertauscht|falsch (?:gelesen|abgeschrieben))\b",
-    r"\bfehler (?:unterlaufen|passiert|eingeschlichen)\b|\bunvollständig\b|\bvertauscht\b",
-    r"\b(?:das|dies|es|die antwort|der wert) (?:ist|war) (?:\w+ )?(?:falsch|nicht richtig|nicht korrekt"
-    r"|nicht die antwort|ein fehler|ungültig|veraltet)\b",
-    r"\bvergiss (?:das|es|die)\b|\bignorier\w* (?:(?:sie|bitte) ){0,2}(?:das|die|den|dies\w*|alles|mein\w*)\b",
-    r"\b(?:falsch|fehlerhaft|verkehrt|irrtümlich) (?:geschrieben|angegeben|übernommen|abgelesen|ausgelesen|notiert"
-    r"|gesetzt)\b|\b(?:stimmt|stimmen) (?:so )?nicht\b|\b(?:ist|sind|beträgt|betragen|heißt|lautet) (?:tatsächlich"
-    r"|eigentlich|in wirklichkeit|in wahrheit)\b",
-    # French
-    _START + r"(?:en (?:fait|réalité)|attendez|attends|correction|rectification|erratum|oups|non, |pardon"
-    r"|désolée?(?! pour (?:le retard|l'attente))|plutôt, "
-    r"|mon erreur|je (?:me suis trompée?|voulais dire|corrige|rectifie)|j'ai (?:oublié|confondu|mal (?:lu"
-    r"|recopié)|raté)|finalement|après réflexion)\b",
-    r"\b(?:c'est|c'était|ceci est|cela est|la réponse est|la valeur est) (?:\w+ )?(?:faux|fausse"
-    r"|incorrecte?|erronée?|une erreur|pas la (?:bonne )?réponse)\b",
-    r"\b(?:indiquée?s?|donnée?s?|saisie?s?|ci-dessus|valeur|champ|l'[\w]+) (?:est|sont|était|étaient) (?:\w+ )?(?:faux"
-    r"|fausses?|incorrecte?s?|erronée?s?|inexacte?s?)\b",
-    r"\berreur s'est glissée\b|\bincomplète?s?\b|\bj'ai inversé\b",
-    r"\b(?:est|sont|était|étaient) (?:en fait|en réalité|plutôt)\b|\berreur de (?:ma|notre) part\b|\baurait dû\b",
-    r"\bignore[rz] (?:le|la|les|ce|cet|cette|ces|cela|ceci|mon|ma|mes)\b|\bpas (?:tenir )?compte d",
-    r"\b(?:n'est|n'était|ne sont|n'étaient) pas (?:tout à fait |entièrement )?(?:correcte?s?|exacte?s?|justes?"
-    r"|valides?)\b",
-    # Spanish
-    _START
-    + r"(?:en realidad|de hecho|rectifico|espera|esperen?|un momento|corrección|corrijo|fe de erratas|ups|no, (?!no "
-    r"|nothing|nada|there)|perdón"
-    r"|disculp\w+|lo siento"
-    r"|mejor dicho|más bien|mi error|(?:se me )?olvidé|se me olvidó|(?:me )?confundí|me (?:faltó|equivoqué"
-    r"|he equivocado)|quise decir|pensándolo (?:bien|mejor))\b",
-    r"\b(?:esto|eso|la respuesta|el valor) (?:es|era|está|estaba) (?:\w+ )?(?:mal|incorrect[oa]"
-    r"|equivocad[oa]|errón[oe]a?|un error)\b",
-    r"\b(?:es|está|son|están) (?:\w+ )?(?:incorrect[oa]s?|equivocad[oa]s?|errón[oe][oa]s?)\b",
-    r"\bno (?:es|era|está|son) (?:del todo |completamente )?(?:correct[oa]s?|válid[oa]s?|exact[oa]s?|ciert[oa]s?)\b",
-    r"\bhay un error(?:[:：]| en (?:el json|la respuesta|lo anterior))|\bincomplet[oa]s?\b|\bintercambiado\b",
-    r"\b(?:es|son|está|están) (?:en realidad|de hecho|más bien)\b",
-    r"\bignor[ae]n? (?:lo|la|el|esto|eso)\b",
-    # Italian, Portuguese, Dutch, Polish, Russian, Korean
-    _START + r"(?:anzi|correzione|scusa(?:te)?(?=[,.!: ])|mi correggo|(?:mi )?(?:sono|ero) sbagliat[oa]"
-    r"|ho sbagliato|in realtà"
-    r"|na verdade|correção|desculpe?(?=[,.!: ])|me enganei|errei|aliás|eigenlijk|correctie|foutje|ik bedoel(?:de)?"
-    r"|perdão|errata|rettifica|przepraszam|pomył\w+|pomyli\w+|w rzeczywistości"
-    r"|на самом деле|исправл\w+|извини\w*|прости\w*|ошиб\w+|поправка|poprawka|korekta|sprostowanie"
-    r"|düzeltme|rättelse|rettelse|oprava|korjaus|koreksi|helyesbítés|corectare"
-    r"|виправлення|διόρθωση|תיקון|تصحيح|सुधार|정정|사실은|사실|죄송\w*|실수\w*|아니요?(?=,))\b",
-    r"\bignor(?:ate|[ae]m?) (?:il|lo|la|le|i|gli|quanto|tutto|questo|o|a|os|as|isso|tudo|est[ea])\b|\bnegeer\b"
-    r"|\b(?:zignoruj|pomi[ńj]\w*) (?:to|powyższ\w+|tę|tą|poprzedni\w+)\b|\b(?:про)?игнорируй\w*|무시(?:하|해)",
-    r"\b(?:è|era|está|estava) (?:sbagliat|errat|errad|incorret)[oa]\b|\b(?:klopt niet|is (?:fout|onjuist))\b"
-    r"|\b(?:to|jest|odpowiedź) (?:jest )?(?:błędn|nieprawidłow|niepoprawn)\w+"
-    r"|\b(?:это|ответ|выше|значение) (?:\w+ )?(?:неверн|неправильн|ошибочн)\w+|틀렸|잘못(?:된|되었|했)",
-    # Chinese
-    r"(?:^|[。！？\n，,：:\s])(?:其实|实际上|事实上|等等|等一下|更正|纠正|修正(?!が)|勘误|抱歉|对不起|不对|不好意思|我(?:搞|弄|写|看|说)?错了|我?(?:漏|忘)(?:了|掉|记)"
-    r"|我?(?:搞|弄|看)混|应该是|应当是|应为|改为|改成|请忽略)",
-    r"(?:这|那|上面|以上|上述)[^。！？\n]{0,8}(?:是错|错误|不对|不正确|有误|作废)",
-    r"(?:有误|写错|填错|弄错|搞错)(?:了|[。！，,!]|$)|[^。！？\n没沒]不(?:对|正确)(?:[。！，,!]|$)|弄错|搞错|(?:有一?个?|存在)错误|不完整|[写弄搞]反",
-    # Japanese
-    r"(?:^|[。！？\n、\s])(?:実は|訂正|修正[:：します]|すみません|申し訳|失礼|間違え|間違い|いや、|いえ、|待って|やっぱり|正しくは)|無視して",
-    r"(?:忘れ|見落とし|見落として|漏れて?)(?:ました|いました|てい)|(?:間違って|間違えて|誤って)(?:い|おり|しま)|誤りがあ|が正解|の(?:誤り|間違い)(?:です|でし|でした)|に訂正|不完全|逆でし",
-    r"(?:これ|それ|上記|上の)[^。！？\n]{0,8}(?:間違|誤り|違います|正しくありません)",
-)
-"""Retracts, corrects or denies what was said before."""
 
 SAMPLE: Final = Phrases(
     r"\b(?:examples?|samples?|templates?|placeholders?|skeleton|illustration|illustrative|hypothetical|dummy|mock"
@@ -721,7 +578,7 @@ ARGUES: Final = Phrases(
     *(each.source for each in (DENIES, TURNS, ASSERTS, CLAIMS, PREFERRED, ANNOUNCED, SWAPS)), "s/", "~~"
 )
 """In a sentence after a value: any of these may contradict the value."""
-OBJECTS: Final = Phrases(*(each.source for each in (ELIDES, CORRECTS, NEW_ANSWER, ARGUES)))
+OBJECTS: Final = Phrases(*(each.source for each in (ELIDES, NEW_ANSWER, ARGUES)))
 """After a value: any of these may say that it is not the answer. Most replies have none, which one search shows."""
 
 NEGATES: Final = Phrases(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not|n't)\b|\bnever\b")

@@ -24,8 +24,8 @@ from flujo_aros.contract import TIMES, Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
-from flujo_aros.reading.doubt import MAY_DOUBT, Topic, class_of, doubt_in
 from flujo_aros.reading.grammar import SENTENCE, SHORT_COMMENT, expression
+from flujo_aros.reading.remarks import MAY_REMARK, Topic, class_of, correction_in, doubt_in
 from flujo_aros.reading.scalars import MONTHS, WORD, in_other_unit, name_words, other_unit, read_time, without_units
 from flujo_aros.reading.scanner import CODE_FENCES
 
@@ -76,7 +76,7 @@ def is_disowned(text: str, start: int, floor: int) -> bool:
 def _looks_back(label: str) -> bool:
     """Return whether the words between two values are a sentence that retracts the first one: `Wait, that's wrong.`"""
     is_sentence = label[-1:] in _SENTENCE_ENDS or label.count(" ") < _FEW_WORDS
-    return is_sentence and phrases.CORRECTS.search(label) is not None and phrases.AHEAD.search(label) is None
+    return is_sentence and correction_in(label) is not None and phrases.AHEAD.search(label) is None
 
 
 _SENTENCE_ENDS: Final = frozenset(".!…。！")
@@ -110,7 +110,7 @@ def is_replacement(text: str, start: int, floor: int) -> bool:
         return True
     if phrases.DISOWNS.search(label) is not None:
         return False
-    corrects = phrases.CORRECTS.search(text, floor, start) is not None
+    corrects = correction_in(text[floor:start]) is not None
     return phrases.REPLACES.search(label) is not None or (corrects and phrases.OWNS.search(label) is not None)
 
 
@@ -123,7 +123,7 @@ def succeeds(text: str, before: Span, start: int) -> bool:
     between = text[before.end : start]
     if between.strip() == "|":  # two cells of a table, whose header says which one is the answer
         between = text[max(0, before.start - _NEAR) : before.start]
-    if phrases.OWNS.search(between) or phrases.CORRECTS.search(between):
+    if phrases.OWNS.search(between) or correction_in(between):
         return True
     label = label_before(text, start, before.end)
     if phrases.ANNOUNCES.search(label) or _COMMENTED.search(text, max(0, before.start - _NEAR), before.start):
@@ -182,7 +182,7 @@ def _takes_over(text: str, other: Span, floor: int) -> bool:
     between = text[floor : other.start]
     label = label_before(text, other.start, floor)
     alone = between.rstrip(" \t")[-1:] in ("", "\n", ":", "：")
-    return alone or phrases.OWNS.search(label) is not None or phrases.CORRECTS.search(between) is not None
+    return alone or phrases.OWNS.search(label) is not None or correction_in(between) is not None
 
 
 def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, value: Callable[[], Any]) -> Issue | None:
@@ -275,7 +275,7 @@ def _rest_before(
         return f"{denied}: {label[-60:]!r}"
     if not others and is_compared(text, chosen.start, 0):
         return f"{denied}: {label[-60:]!r}"
-    if phrases.SAMPLE.search(label) and not (others and phrases.CORRECTS.search(label)):
+    if phrases.SAMPLE.search(label) and not (others and correction_in(label)):
         around = mask_reasoning(text[: chosen.start], unopened=True)[-_SOME_TEXT:] + "\n" + behind[:_SOME_TEXT]
         said = [sentence for sentence in SENTENCE.split(around) if not phrases.BEYOND.search(sentence)]
         if any(phrases.DECLINES.search(sentence) or phrases.ASKS.search(sentence) for sentence in said):
@@ -286,7 +286,7 @@ def _rest_before(
 def _doubted_before(text: str, start: int, floor: int, shape: Shape, value: Callable[[], Any]) -> str | None:
     """Return the sentence before a value that doubts it: the words that introduce it, or a doubt stated earlier."""
     before = text[max(0, start - _SOME_TEXT) : start]
-    if not MAY_DOUBT.may_match(before):
+    if not MAY_REMARK.may_match(before):
         return None
     label = label_before(text, start, floor)
     if not (floor and _looks_back(label)) and (doubted := doubted_in(label, shape, value)) is not None:
@@ -327,10 +327,10 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
     if phrases.OBJECTS.may_match(prose):
         if (elided := _elision(prose)) is not None:
             return f"the reply says that something was left out: {elided[0].strip()[:60]!r}"
-        if (taken_back := phrases.CORRECTS.search(prose)) is not None:
-            return f"the text after it retracts or corrects it: {_excerpt(prose, taken_back.start())!r}"
         if (begun := phrases.NEW_ANSWER.search(prose)) is not None and _differs_from(prose, begun.end(), shape, value):
             return f"the text after it gives another answer: {_excerpt(prose, begun.start())!r}"
+    if (taken_back := corrected_in(prose, shape, value)) is not None:
+        return f"the text after it retracts or corrects it: {_excerpt(taken_back, 0)!r}"
     if (doubted := doubted_in(prose, shape, value)) is not None:
         return f"the text after it says that it is not to be trusted: {_excerpt(doubted, 0)!r}"
     return (
@@ -346,6 +346,11 @@ def doubted_in(
 ) -> str | None:
     """Return the sentence in a text that doubts the value, or None: see `doubt_in`."""
     return doubt_in(text, lambda: _topic(shape, value()), named=named, thinks=thinks)
+
+
+def corrected_in(text: str, shape: Shape, value: Callable[[], Any]) -> str | None:
+    """Return the sentence in a text that retracts or corrects the value, or None: see `correction_in`."""
+    return correction_in(text, lambda: _topic(shape, value()))
 
 
 _SOME_TEXT: Final = 2_000
@@ -645,7 +650,7 @@ _LONGEST_ASSERTION: Final = 120
 _NEAR_WORDS: Final = 40
 _NEAR_SENTENCE: Final = 500
 """The distance around the name of a field within which its sentence is read: a "sentence" may be megabytes long."""
-_REPLACES: Final = expression(r"\bs/([^/\n]{1,60})/([^/\n]{0,60})/")
+_REPLACES: Final = expression(r"\bs/([^/\n]{1,60})/[^/\n]")
 
 
 def _held(leaves: Mapping[str, list[Any]]) -> set[str]:

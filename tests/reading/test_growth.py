@@ -13,7 +13,8 @@ from pydantic import BaseModel, create_model
 
 from flujo_aros import Accepted, Rejected, read
 from flujo_aros.reading import phrases
-from flujo_aros.reading.phrases import CORRECTS, Phrases
+from flujo_aros.reading.phrases import Phrases
+from flujo_aros.reading.remarks import correction_in
 from tests.reading.test_laws import steps_of
 
 ORDER: dict[str, Any] = {
@@ -65,8 +66,8 @@ def test_too_many_unknown_keys_to_compare_are_rejected(kind: Any) -> None:
 
 
 def test_a_correction_is_found_only_at_the_beginning_of_a_line_or_sentence() -> None:
-    assert all(CORRECTS.search(text) for text in ("Sorry, low.", "It is high. Actually, low.", "High\nWait, low"))
-    assert CORRECTS.search("what it actually costs") is None
+    assert all(correction_in(text) for text in ("Sorry, low.", "It is high. Actually, low.", "High\nWait, low"))
+    assert correction_in("what it actually costs") is None
 
 
 @pytest.mark.parametrize("name", [name for name, value in vars(phrases).items() if isinstance(value, Phrases)])

@@ -1,4 +1,4 @@
-"""A sentence next to an answer that doubts it rejects the reply, in whatever words."""
+"""A sentence next to an answer that doubts or corrects it rejects the reply, in whatever words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel
 
-from benchmarks import doubts as doubts_measured
+from benchmarks import remarks as measured
 from flujo_aros import Accepted, Reason, Rejected, read
 
 
@@ -161,11 +161,61 @@ def test_fields_and_values_named_like_function_words_change_no_meaning() -> None
 
 def test_of_sentences_of_many_wordings_most_doubts_and_hardly_any_harmless_ones_reject_the_reply() -> None:
     """The figures of decision 029, less a few."""
-    _, rejected, doubts, accepted, harmless = zip(*doubts_measured.rows(), strict=True)
-    assert sum(rejected[:5]) >= 105
-    assert sum(rejected[5:]) >= 115
-    assert sum(accepted) >= 345
-    assert (sum(doubts), sum(harmless)) == (270, 350)
+    rows = list(measured.rows(measured.FILES[0]))
+    assert sum(row.recognized for row in rows[:5]) >= 105
+    assert sum(row.recognized for row in rows[5:]) >= 115
+    assert sum(row.accepted for row in rows) >= 345
+    assert (sum(row.remarks for row in rows), sum(row.harmless for row in rows)) == (270, 350)
+
+
+def test_of_corrections_of_many_wordings_most_are_recognized_and_hardly_any_harmless_sentence_is() -> None:
+    """The figures of decision 029, less a few."""
+    rows = list(measured.rows(measured.FILES[1]))
+    assert sum(row.recognized for row in rows) >= 270
+    assert sum(row.accepted for row in rows) >= 290
+    assert (sum(row.remarks for row in rows), sum(row.harmless for row in rows)) == (320, 320)
+
+
+@pytest.mark.parametrize(
+    "correction",
+    [
+        "I ticked the wrong cabin.",
+        "The bags I gave are wrong.",
+        "That can't be the right fare.",
+        "Her name should be spelled Myriam.",
+        "The cabin turns out to be premium.",
+        "Don't rely on the fare.",
+        "bags: 2 >> 3",
+        "Seat: not null but 14C",
+        "The seat is named after all.",
+        "Let me revisit that.",
+        "EDIT - business",
+        "I booked the fare under bags by mistake.",
+        "2 was read off the wrong line.",
+        "So make it 24.",
+        "Me confundí con la clase.",
+        "सुधार: premium",
+    ],
+)
+def test_a_correction_behind_the_answer_rejects_the_reply(correction: str) -> None:
+    assert isinstance(read(f"{ANSWER}\n\n{correction}", Booking), Rejected)
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "The fare is actually 310.50, as printed on page two.",
+        "Sorry for the long wait!",
+        "Sorry to hear about her delayed flight.",
+        "Your last message had an invalid date.",
+        "She went to the wrong gate first.",
+        "If the plans change, the cabin should be rebooked.",
+        "I set the seat to null instead of an empty string.",
+        'It\'s correct that "Oyelaran" has no accent.',
+    ],
+)
+def test_a_sentence_that_corrects_nothing_is_harmless(harmless: str) -> None:
+    assert isinstance(read(f"{ANSWER}\n\n{harmless}", Booking), Accepted)
 
 
 def test_a_single_letter_names_no_value() -> None:

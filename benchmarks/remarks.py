@@ -1,0 +1,87 @@
+"""Counts the sentences next to an answer that are recognized as a doubt or a correction of it, and the harmless ones
+that are accepted.
+
+    python -m benchmarks.remarks [--before] [FILE ...]
+
+`doubts.jsonl` has ten answers, each with sentences that doubt it and harmless ones, in seven languages. Of the first
+five, the wordings are as different as possible; those of the other five are common ones. `corrections.jsonl` has
+sixteen answers, each with corrections and harmless sentences; no rule was made for the eight that are `held_out`.
+A correction counts as recognized if the reply is rejected, or accepted with the corrected value. `--before` puts the
+doubt before the answer, and a line that introduces the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, create_model
+
+from flujo_aros import Accepted, read
+
+HERE = Path(__file__).parent
+FILES = HERE / "doubts.jsonl", HERE / "corrections.jsonl"
+
+
+class Row(NamedTuple):
+    """The counts of one answer."""
+
+    name: str
+    recognized: int
+    remarks: int
+    applied: int
+    accepted: int
+    harmless: int
+
+
+def main() -> None:
+    """Print one row for each answer, and the sums of each file."""
+    before = "--before" in sys.argv
+    named = [Path(name) for name in sys.argv[1:] if not name.startswith("-")]
+    for file in named or (FILES[:1] if before else FILES):
+        found = list(rows(file, before=before))
+        print(f"| {file.stem} | recognized | of these applied | harmless accepted |\n|---|---|---|---|")
+        for row in (*found, Row("all", *(sum(column) for column in zip(*(row[1:] for row in found), strict=True)))):
+            print(
+                f"| {row.name} | {row.recognized} of {row.remarks} | {row.applied} | {row.accepted} of {row.harmless} |"
+            )
+        print()
+
+
+def rows(file: Path, *, before: bool = False) -> Iterator[Row]:
+    """Yield the counts of each answer in a file."""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        case = json.loads(line)
+        remarks = case.get("corrections") or [{"text": said, "corrected": None} for said in case["doubts"]]
+        read_as = [accepted(case, remark["text"], before=before) for remark in remarks]
+        applied = sum(
+            value is not None and remark["corrected"] is not None and value == case["answer"] | remark["corrected"]
+            for value, remark in zip(read_as, remarks, strict=True)
+        )
+        kept = sum(accepted(case, said, before=before) == case["answer"] for said in case["harmless"])
+        yield Row(case["id"], read_as.count(None) + applied, len(remarks), applied, kept, len(case["harmless"]))
+
+
+_TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool, "NoneType": str}
+
+
+def accepted(case: dict[str, Any], sentence: str, *, before: bool) -> dict[str, Any] | None:
+    """Return the value that is accepted with this sentence next to the answer, or None if it is rejected."""
+    fields: dict[str, Any] = {}
+    for name, value in case["answer"].items():
+        choices = case["choices"].get(name)
+        kind: Any = Literal[tuple(choices)] if choices else _TYPES[type(value).__name__]
+        fields[name] = (kind | None, None) if value is None else (kind, ...)
+    answer = f"```json\n{json.dumps(case['answer'])}\n```"
+    reply = f"{sentence}\n\nHere is the JSON:\n\n{answer}" if before else f"{answer}\n\n{sentence}"
+    outcome = read(reply, create_model("Answer", **fields))
+    return (
+        outcome.value.model_dump() if isinstance(outcome, Accepted) and isinstance(outcome.value, BaseModel) else None
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -254,7 +254,7 @@ def _ensemble(writing: _Writing, step: Ensemble) -> Plain:
     if step.inject:
         plain["inject"] = {str(turn): text for turn, text in step.inject.items()}
     if isinstance(step.log, EventLog):
-        step.refuse("an EventLog cannot be written to YAML; give its file or URL as `log`")
+        step.refuse("an EventLog cannot be written to YAML; pass its file or URL as `log`")
     return plain if step.log is None else {**plain, "log": str(step.log)}
 
 

@@ -258,7 +258,7 @@ class _Batch:
             if known.mark not in ("", row.mark) and right:
                 raise UsageError(
                     f"--inputs: row {row.key} has changed since its result was written to {str(self.results.path)!r}. "
-                    "Give another --output, and give rows an `id`, so that they can be found when lines move"
+                    "Pass another --output, and give rows an `id`, so that they can be found when lines move"
                 )
             kept.add(row.key)
             self.tally[known.status] += 1

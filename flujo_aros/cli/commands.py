@@ -93,7 +93,7 @@ class Command(Options):
         return typer.main.get_command(app)
 
 
-AS_JSON: Final = flag("--json", "Print the whole run as one JSON document instead of its output alone.")
+AS_JSON: Final = flag("--json", "Print the whole run as one JSON document instead of only its output.")
 ALLOW_DEGRADED: Final = flag("--allow-degraded", "Exit with 0 even if a step returned text instead of a value.")
 RUN: Final = argument("RUN", "A run id, a unique prefix of one, or `last`.", "last")
 ONE_RUN: Final = argument("RUN", "A run id, a unique prefix of one, or `last`.")
@@ -230,7 +230,7 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
     concurrency: int = option("--concurrency N", "The number of rows of --inputs to run at once.", 4, ROWS, min=1)
     retry_failed: bool = flag(
         "--retry-failed",
-        "Run the rows of --inputs again that did not complete, and replace their results.",
+        "Rerun the rows of --inputs that did not complete, and replace their results.",
         section=ROWS,
     )
     cache: bool = CACHE

@@ -157,7 +157,7 @@ def worker_command(options: Worker) -> None:
         engine.launch(queues, options.concurrency, per_partition=options.per_partition)
         say(f"worker {engine.executor} takes runs from {options.queues}; Ctrl-C drains it")
         stop.wait()
-        waits = f"runs in progress: {engine.under_way}; Ctrl-C again leaves them to other workers at once"
+        waits = f"runs in progress: {engine.under_way}; Ctrl-C again leaves them to other workers immediately"
         say(f"draining for at most {options.grace:g} s; {waits}")
         left = engine.drain(options.grace, cut)
         say("drained" if not left else f"runs left for other workers: {left}")

@@ -140,7 +140,7 @@ def main() -> None:
             {name for each in error.ctx.command.params for name in each.opts} if error.ctx is not None else set[str]()
         )
         if "extra argument" in error.message and "--input" in takes:
-            error.message += "; give the input as an option: --input TEXT"
+            error.message += "; pass the input as an option: --input TEXT"
         error.show(words)
         message = words.getvalue().replace("Value error, ", "", 1)  # pydantic's
         sys.stderr.write(for_people(message))  # the argument may be the name of a file

@@ -580,7 +580,7 @@ def _print(found: list[Replayed]) -> None:
     if any(each.masked for each in found):
         notes.print("Secrets in the replies are masked in the journal: values have [secret-…] in their place.")
     if any(each.partial for each in found):
-        notes.print("The journal kept only the beginning of some replies: they are read as if they were cut there.")
+        notes.print("The journal has only the beginning of some replies: they are read as if they were cut off there.")
     for name, checks in dict.fromkeys((each.step or "-", each.skipped) for each in found if each.skipped):
         words = f"{name}: functions are not in the journal and were not applied: {', '.join(checks)}{_cure(checks)}"
         notes.print(words, soft_wrap=True)

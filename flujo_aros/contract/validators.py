@@ -366,14 +366,14 @@ class TypeValues(Generic[T]):
         self.adapter: TypeAdapter[T]
         self.like = like
         self.json_schema: JsonSchema = {}
-        words = "give a type such as a pydantic model, a JSON Schema as a dict, or an Output.*"
+        words = "pass a type such as a pydantic model, a JSON Schema as a dict, or an Output.*"
         if like is BaseModel or isinstance(like, (int, float, list, tuple, set, str)):
             if isinstance(like, str):
                 is_name = like.isidentifier()
-                words = f"give the type {like} itself, not its name" if is_name else f"{words}; the text comes first"
+                words = f"pass the type {like} itself, not its name" if is_name else f"{words}; the text comes first"
             raise ContractError(f"{like!r} cannot be used as a contract: {words}")
         if isinstance(like, BaseModel):
-            raise ContractError(f"{like!r} cannot be used as a contract: give the class {type(like).__name__} itself")
+            raise ContractError(f"{like!r} cannot be used as a contract: pass the class {type(like).__name__} itself")
         try:
             self.adapter = cast("TypeAdapter[T]", like) if isinstance(like, TypeAdapter) else TypeAdapter(like)
             self.json_schema = self.adapter.json_schema()

@@ -877,7 +877,7 @@ def _other_version(row: RunRow) -> str:
 
 
 def _why_given_up(row: RunRow) -> str:
-    return f"its process has died {row.takeovers + 1} times during this run, so it is not tried again"
+    return f"its process has died {row.takeovers + 1} times during this run, so it is not retried"
 
 
 __all__ = ["Document", "Durable", "Load"]

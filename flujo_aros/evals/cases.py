@@ -151,7 +151,7 @@ class CaseFile:
         for case in cases:
             if case.error and self.total == 0 and self._is_one_array():
                 raise UsageError(
-                    f"{self._option}: this is one JSON array; give one JSON value on each line, as `jq -c '.[]'` "
+                    f"{self._option}: this is one JSON array; write one JSON value on each line, as `jq -c '.[]'` "
                     "writes them"
                 )
             if case.key in seen:
@@ -395,7 +395,7 @@ def _given(number: int, each: Case | Mapping[str, Any] | tuple[Any, Any]) -> Cas
                 raise UsageError(f"case {number}: {_unknown_keys(unknown) if unknown else 'has no `input`'}")
             each = Case(**each)
         case _:
-            raise UsageError(f"case {number} is {type(each).__name__}; give a Case, a mapping, or (input, expected)")
+            raise UsageError(f"case {number} is {type(each).__name__}; pass a Case, a mapping, or (input, expected)")
     if each.id is None:
         return replace(each, id=number)
     return each

@@ -312,7 +312,7 @@ def output_type(contract: Any) -> Any:
         return _text_output(wanted)
     if wanted.awaited:
         name = name_of(wanted.awaited[0])
-        message = f"the check {name} is async, which a type cannot await: give the contract to Aros(…) or to a step"
+        message = f"the check {name} is async, which a type cannot await: pass the contract to Aros(…) or to a step"
         raise UsageError(message)
     schema = wanted.json_schema
     if isinstance(wanted.values, TypeValues):

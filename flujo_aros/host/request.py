@@ -579,7 +579,7 @@ def reject_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequest
     if contract.mode in _PART_OF_TEXT and (mode == "native" or (mode == "tool" and not parameters.allow_text_output)):
         message = (
             f"a {contract.mode} output is part of a text, but the agent asks for its output in {mode} mode; "
-            "give the agent output_type=contract.as_output(), or output_type=str"
+            "set output_type=contract.as_output() on the agent, or output_type=str"
         )
         raise UsageError(message)
     if not isinstance(contract, TaggedContract):

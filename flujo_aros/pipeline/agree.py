@@ -176,7 +176,7 @@ class Agree(PipelineStep):
         if isinstance(self.wordings, int) and not 2 <= self.wordings <= len(WORDINGS):
             yield f"wordings must be {_WORDED}, not {self.wordings}"
         if self.asked_models and self.reading is not None and not isinstance(self.reading.agent, AgentSpec):
-            yield "`models` needs a reading with an AgentSpec; to use your own Agents, give `readings`"
+            yield "`models` needs a reading with an AgentSpec; to use your own Agents, pass `readings`"
         if self.by_field and self.reading is None:
             yield "`by_field` needs a `reading`, the step that is asked"
         if self.contested == "ask" and self._last_asked is None:

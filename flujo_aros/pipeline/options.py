@@ -139,7 +139,7 @@ def known_options(cls: _C) -> _C:
         if not options.keys() <= known:
             name = next(name for name in options if name not in known)
             takers = ", ".join(f"`{each}`" for each in _methods_with(cls, name))
-            meant = f"; give it to {takers}" if takers else nearest(name, names) or own
+            meant = f"; pass it to {takers}" if takers else nearest(name, names) or own
             raise TypeError(f"{cls.__name__} has no option {name!r}{meant}")
         made(self, *args, **options)
 

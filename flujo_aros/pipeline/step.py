@@ -447,7 +447,7 @@ def _wanted_by_agent(step: Step, output_type: Any) -> Any:
 
     found = wanted_by_agent(output_type)
     if found is None:
-        step.refuse("`processing` cannot change how several output types or functions are read; give `contract`")
+        step.refuse("`processing` cannot change how several output types or functions are read; pass a `contract`")
     return found
 
 
@@ -480,7 +480,7 @@ def warnings_of(step: Step) -> Iterator[tuple[str, str]]:
         key = "aop" if step.processing.coercion.allow is None else "coercion.allow"
         yield (
             key,
-            "has no effect on a Python type, which does its own conversions: make it strict, or give a JSON Schema",
+            "has no effect on a Python type, which does its own conversions: make it strict, or pass a JSON Schema",
         )
 
 
@@ -685,12 +685,12 @@ class Step(TakesInput[T_co]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.model is not None and not isinstance(self.agent, AgentSpec):
-            self.refuse("`model` is for an AgentSpec; give the Agent its model instead")
+            self.refuse("`model` is for an AgentSpec; set the model of the Agent instead")
         if isinstance(self.contract, str):
             object.__setattr__(self, "contract", written_contract(self.contract))
         where = isinstance(self.contract, WrittenContract)
         if self.contract is not None and self.processing.schema is not None and not where:
-            raise UsageError(f"step {self.name!r} has both a contract and processing.schema; give one of them")
+            raise UsageError(f"step {self.name!r} has both a contract and processing.schema; use only one of them")
         own = self.agent.output_schema if isinstance(self.agent, AgentSpec) else None
         for like in (None if where else self.contract, self.processing.schema, own):
             if like is not None and type_reference(like) is None:
@@ -698,13 +698,13 @@ class Step(TakesInput[T_co]):
         _ = self._given  # so that an invalid template fails now
         _, source = _like(self)  # raises for `processing` without effect
         if self.processing.enforcement == "off" and source == "agent" and not isinstance(self.agent, AgentSpec):
-            self.refuse("`enforcement: off` has no effect on an agent with an output type; give it output_type=str")
+            self.refuse("`enforcement: off` has no effect on an agent with an output type; set its output_type=str")
         self._check_iterations()
 
     def _check_iterations(self) -> None:
         where = f"step {self.name!r}"
         if (self.completion_signal is None) != (self.max_iterations == 1):
-            self.refuse("max_iterations above 1 and completion_signal belong together; give both", "max_iterations")
+            self.refuse("max_iterations above 1 and completion_signal belong together; set both", "max_iterations")
         if self.completion_signal is not None:
             CompletionSignal(self.completion_signal)
             reject_iterations(contract_of(self), self.max_iterations, where)

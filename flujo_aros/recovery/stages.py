@@ -238,7 +238,7 @@ class Resume(Rung):
         if (doomed := doomed_in(past.first.text, task.contract)) is not None:
             return f"the rest would not help: {doomed.path} does not satisfy the contract ({doomed.message})"
         if self._larger(task):
-            return None if self._budget(task) else "the budget that cut the reply is unknown"
+            return None if self._budget(task) else "the token limit that cut the reply is unknown"
         return None if past.first.text.strip() else "there is no text before the cut to continue"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
@@ -448,7 +448,7 @@ class Extract(Rung):
         if past.was_enforced and self.model is None:
             return "the provider has enforced the schema, so the reply contains no more than what was read"
         if plain_value(past.spoken.text, task.contract.json_schema) is not None:
-            return "the form of the answer is right, so extracting it again would not help"
+            return "the format of the answer is correct, so extracting it again would not help"
         return None
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
@@ -503,7 +503,7 @@ class LlmRepair(Rung):
         """Skip the stage without text or a schema to repair towards, or if the prompt would be too long."""
         failing = past.current
         if not failing.text.strip():
-            return "nothing was written that could be repaired"
+            return "there is no text to repair"
         if not task.contract.json_schema:
             return "there is no schema to repair towards"
         longest = len(self._prompt(task, failing, Vault(failing.text, task.secrets, labelled=True)))
@@ -511,7 +511,7 @@ class LlmRepair(Rung):
             return f"the prompt would have {longest} characters, more than {self.max_chars}"
         only_asking = past.asks_again or not has_form(task.contract)
         if only_asking and plain_value(failing.text, task.contract.json_schema) is not None:
-            return "its form is right, and only a model that knows the question can correct its content"
+            return "its format is correct, and only a model that knows the question can correct its content"
         if past.asks_enforced and task.question_chars is not None and task.question_chars <= longest:
             return "asking the question again, with the schema enforced, is cheaper"
         return None

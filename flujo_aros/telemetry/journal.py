@@ -546,7 +546,7 @@ def _find(connection: sa.Connection, run: str) -> str:
     if not found:
         raise UsageError(f"there is no run {run!r} in the journal; `aros runs` lists them")
     several = ", ".join(found[:_SHOWN_MATCHES])
-    raise UsageError(f"{run!r} matches more than one run: {several}; give more characters")
+    raise UsageError(f"{run!r} matches more than one run: {several}; use more characters")
 
 
 def _story(connection: sa.Connection, run: str) -> Story:

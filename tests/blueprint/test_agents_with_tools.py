@@ -204,7 +204,7 @@ def test_an_agent_option_on_a_function_is_rejected_before_the_run(options: str, 
 
 
 def test_the_model_of_a_pydantic_ai_agent_is_its_own() -> None:
-    with pytest.raises(UsageError, match="`model` is for an AgentSpec; give the Agent its model instead"):
+    with pytest.raises(UsageError, match="`model` is for an AgentSpec; set the model of the Agent instead"):
         Runner(used("writer", "model: 'local:any'")).run_sync("?")
 
 

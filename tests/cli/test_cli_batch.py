@@ -124,7 +124,7 @@ def test_half_a_character_in_a_row_stops_nothing(aros: Aros, shop: Path) -> None
 def test_a_file_with_a_single_array_is_reported(aros: Aros, shop: Path) -> None:
     ended = batch(aros, "[", '  {"input": "a"}', "]")
     assert ended.exit_code == 2
-    assert "this is one JSON array; give one JSON value on each line, as `jq -c '.[]'` writes them" in ended.stderr
+    assert "this is one JSON array; write one JSON value on each line, as `jq -c '.[]'` writes them" in ended.stderr
 
 
 def test_a_file_without_rows_is_reported(aros: Aros, shop: Path) -> None:

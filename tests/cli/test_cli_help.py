@@ -144,7 +144,7 @@ def test_a_command_begins_its_own_help_with_its_line_in_the_list(aros: Aros, com
         (("plan", "x.yaml", "--ouput", "y"), "No such option: --ouput\n"),
         (
             ("run", "x.yaml", "My invoice"),
-            "Got unexpected extra argument(s) (My invoice); give the input as an option: --input TEXT\n",
+            "Got unexpected extra argument(s) (My invoice); pass the input as an option: --input TEXT\n",
         ),
         (("run", "x.yaml", "--ouput", "y"), "No such option: --ouput (Possible options: --output)\n"),
         (("read", "--risk", "losy"), "Invalid value for '--risk': 'losy' is not one of"),

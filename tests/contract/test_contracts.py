@@ -64,7 +64,7 @@ def test_anything_with_a_json_form_can_be_a_contract(like: Any, text: str, value
         ({"$ref": "#/$defs/none"}, r"/\$defs/none"),
         ({"properties": {1: {"type": "string"}}}, "not a JSON Schema: Dict key must be str"),
         (False, "allows no value"),
-        (5, "5 cannot be used as a contract: give a type such as a pydantic model, a JSON Schema as a dict"),
+        (5, "5 cannot be used as a contract: pass a type such as a pydantic model, a JSON Schema as a dict"),
         (value_of, "the function value_of is not a contract"),
         (read("1", int), "an object of .*Accepted.* cannot be used as a contract: give a type"),
         (BaseModel, "BaseModel.* cannot be used as a contract: give a type"),
@@ -263,11 +263,11 @@ def test_a_reference_that_points_to_nothing_is_reported_at_its_place() -> None:
 
 
 def test_the_name_of_a_type_is_not_a_contract() -> None:
-    with pytest.raises(ContractError, match=r"give a type .*; the text comes first"):
+    with pytest.raises(ContractError, match=r"pass a type .*; the text comes first"):
         read("{}", '{"a": 1}')  # type: ignore[call-overload]  # as a user might
-    with pytest.raises(ContractError, match="give the class Order itself"):
+    with pytest.raises(ContractError, match="pass the class Order itself"):
         read("{}", Order(sku="a"))  # type: ignore[call-overload]  # as a user might
-    with pytest.raises(ContractError, match="give the type Order itself, not its name"):
+    with pytest.raises(ContractError, match="pass the type Order itself, not its name"):
         read("{}", "Order")  # type: ignore[call-overload]  # as a user might
 
 

@@ -171,7 +171,7 @@ def test_an_async_check_that_cannot_be_awaited_is_reported_before_any_call() -> 
     contract = with_checks(JSON, [awaited(few)])
     with pytest.raises(UsageError, match="async"):
         read(item(3), contract)
-    with pytest.raises(UsageError, match="give the contract to Aros"):
+    with pytest.raises(UsageError, match="pass the contract to Aros"):
         contract.as_output()
 
 

@@ -30,7 +30,7 @@ def test_a_missing_file_is_reported_with_its_full_path_and_the_known_names(tmp_p
         find_weights("local:no/such.gguf")
     assert str(caught.value) == (
         f"local:no/such.gguf: there is no file {tmp_path}/no/such.gguf; "
-        "give the path of a .gguf file, or a name (smollm2)."
+        "pass the path of a .gguf file, or a name (smollm2)."
     )
 
 
@@ -43,7 +43,7 @@ def test_a_file_that_does_not_begin_with_gguf_is_rejected(tmp_path, content):
 
 
 def test_a_folder_is_rejected(tmp_path):
-    with pytest.raises(LocalModelError, match=r"that is a folder; give the path of a \.gguf file in it\.$"):
+    with pytest.raises(LocalModelError, match=r"that is a folder; pass the path of a \.gguf file in it\.$"):
         find_weights(f"local:{tmp_path}")
 
 

@@ -66,7 +66,7 @@ def test_a_wrong_pipeline_is_one_clear_sentence(steps: list[Any], message: str):
         (lambda: call("a") >> AGENT, 'is not a step; Step("name", agent) makes one of an agent'),
         (lambda: call("a") >> Call, "Call is not a step; it is a class, which needs its arguments"),
         (lambda: Step("a", agent="test:model"), "must be an AgentSpec or an Agent, not 'test:model'"),
-        (lambda: Step("a", agent=AGENT, contract=int, processing=Processing(schema=SCHEMA)), "give one of them"),
+        (lambda: Step("a", agent=AGENT, contract=int, processing=Processing(schema=SCHEMA)), "use only one of them"),
         (
             lambda: Processing(enforcement="of"),
             "enforcement must be one of off, validate, repair, validate+repair, not 'of'",

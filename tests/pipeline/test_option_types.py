@@ -161,7 +161,7 @@ def test_an_option_of_the_wrong_type_is_named_with_the_expected_type(make: Make,
             lambda: Runner(CALL, usage_limit=StepLimits(3)),  # type: ignore[call-arg]  # as above
             "Runner has no option 'usage_limit'; did you mean 'usage_limits'?",
         ),
-        (lambda: Runner(CALL, deps=3), "Runner has no option 'deps'; give it to `run`, `run_sync`, `stream`"),  # type: ignore[call-arg]  # as above
+        (lambda: Runner(CALL, deps=3), "Runner has no option 'deps'; pass it to `run`, `run_sync`, `stream`"),  # type: ignore[call-arg]  # as above
         (lambda: Pipeline([CALL], nme="x"), "Pipeline has no option 'nme'; did you mean 'name'?"),  # type: ignore[call-arg]  # as above
         (lambda: Processing(enforcment="off"), "Processing has no option 'enforcment'; did you mean 'enforcement'?"),  # type: ignore[call-arg]  # as above
         (lambda: Coercion(level=1), "Coercion has no option 'level'; known: allow, anyof_strategy, "),  # type: ignore[call-arg]  # as above

@@ -68,5 +68,5 @@ def test_processing_that_cannot_apply_to_several_types_of_output_is_an_error() -
 
 def test_enforcement_off_for_an_agent_with_an_output_type_is_an_error() -> None:
     agent: Agent[None, Any] = Agent(ScriptedModel(then=DAMAGED), output_type=Order)
-    with pytest.raises(UsageError, match="no effect on an agent with an output type; give it output_type=str"):
+    with pytest.raises(UsageError, match="no effect on an agent with an output type; set its output_type=str"):
         Step("read", agent, processing=Processing(enforcement="off"))

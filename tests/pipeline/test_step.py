@@ -326,7 +326,7 @@ def test_an_iterating_step_that_never_says_it_is_done_fails():
             lambda a: Step("a", a, "tagged:result", max_iterations=2, completion_signal="DONE"),
             "an output between <result> tags is for a single reply, not for 2 iterations",
         ),
-        (lambda a: Step("a", a, model="local:x"), "give the Agent its model instead"),
+        (lambda a: Step("a", a, model="local:x"), "set the model of the Agent instead"),
         (lambda a: Step("a", a, retries=-1), "retries must be a whole number of 0 or more, not -1"),
         (lambda a: Step("a", a, timeout=0), "timeout must be a number of seconds above 0, or None, not 0"),
         (lambda a: Step("a", a, sink_to="a b"), "sink_to is a dotted path"),

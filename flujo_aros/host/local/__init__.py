@@ -143,15 +143,15 @@ def _checked(file: Path, name: str) -> Path:
     except FileNotFoundError:
         names = ", ".join(sorted(KNOWN))
         raise LocalModelError(
-            f"{name}: there is no file {file.absolute()}; give the path of a .gguf file, or a name ({names})."
+            f"{name}: there is no file {file.absolute()}; pass the path of a .gguf file, or a name ({names})."
         ) from None
     except IsADirectoryError:
-        raise LocalModelError(f"{name}: that is a folder; give the path of a .gguf file in it.") from None
+        raise LocalModelError(f"{name}: that is a folder; pass the path of a .gguf file in it.") from None
     except OSError as error:
         raise LocalModelError(f"{name}: the file cannot be read: {error.strerror}.") from None
     if magic != MAGIC:
         raise LocalModelError(
-            f"{name}: not a GGUF file (it does not begin with {MAGIC.decode()}); give the path of a GGUF file."
+            f"{name}: not a GGUF file (it does not begin with {MAGIC.decode()}); pass the path of a GGUF file."
         )
     return file.resolve()
 

@@ -15,7 +15,7 @@ from flujo_aros.contract import DECIMAL, TIMES, Shape, fold
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node, Path, plain
 from flujo_aros.reading.phrases import ELIDES, word_set
-from flujo_aros.reading.remainder import contradiction_in, corrected_in, doubted_in
+from flujo_aros.reading.remainder import contradiction_in, corrected_in, remarked_in
 from flujo_aros.reading.scalars import ANNOUNCING, is_no_value, name_words
 
 AS_IS: Final = 0
@@ -347,7 +347,7 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
     name, strings = fold(member.key), _strings_in(member.node)
     if strings and _REMARKS.issuperset(words):
         text = "\n".join(strings)
-        checks = corrected_in, doubted_in, contradiction_in
+        checks = remarked_in, contradiction_in
         return ELIDES.search(text) is not None or any(finds(text, shape, lambda: values) for finds in checks)
     if strings and not _UNCERTAIN.isdisjoint(words):
         return any(values.get(shape.name_of(each) or each) not in (None, "", []) for each in strings)

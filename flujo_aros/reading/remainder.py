@@ -25,7 +25,7 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
 from flujo_aros.reading.grammar import SENTENCE, SHORT_COMMENT, expression
-from flujo_aros.reading.remarks import MAY_REMARK, Topic, class_of, correction_in, doubt_in
+from flujo_aros.reading.remarks import MAY_REMARK, Remark, Topic, class_of, correction_in, doubt_in, remark_in
 from flujo_aros.reading.scalars import MONTHS, WORD, in_other_unit, name_words, other_unit, read_time, without_units
 from flujo_aros.reading.scanner import CODE_FENCES
 
@@ -329,10 +329,9 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
             return f"the reply says that something was left out: {elided[0].strip()[:60]!r}"
         if (begun := phrases.NEW_ANSWER.search(prose)) is not None and _differs_from(prose, begun.end(), shape, value):
             return f"the text after it gives another answer: {_excerpt(prose, begun.start())!r}"
-    if (taken_back := corrected_in(prose, shape, value)) is not None:
-        return f"the text after it retracts or corrects it: {_excerpt(taken_back, 0)!r}"
-    if (doubted := doubted_in(prose, shape, value)) is not None:
-        return f"the text after it says that it is not to be trusted: {_excerpt(doubted, 0)!r}"
+    if (remark := remarked_in(prose, shape, value)) is not None:
+        said = "retracts or corrects it" if remark.corrects else "says that it is not to be trusted"
+        return f"the text after it {said}: {_excerpt(remark.sentence, 0)!r}"
     return (
         _other_lines(prose, shape)
         or _other_form(prose, names)
@@ -351,6 +350,11 @@ def doubted_in(
 def corrected_in(text: str, shape: Shape, value: Callable[[], Any]) -> str | None:
     """Return the sentence in a text that retracts or corrects the value, or None: see `correction_in`."""
     return correction_in(text, lambda: _topic(shape, value()))
+
+
+def remarked_in(text: str, shape: Shape, value: Callable[[], Any]) -> Remark | None:
+    """Return the sentence in a text that corrects or doubts the value, or None: see `remark_in`."""
+    return remark_in(text, lambda: _topic(shape, value()))
 
 
 _SOME_TEXT: Final = 2_000

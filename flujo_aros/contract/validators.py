@@ -382,9 +382,9 @@ class TypeValues(Generic[T]):
         except (PydanticSchemaGenerationError, PydanticUserError, PydanticUndefinedAnnotation) as error:
             raise ContractError(f"{like!r} cannot be used as a contract: {str(error).splitlines()[0]}") from error
         except AttributeError as error:
-            if isinstance(like, type):
+            if hasattr(like, "__mro__"):
                 raise  # the error of a validator, or of a schema, that the user wrote
-            raise ContractError(f"an object of {type(like)} cannot be used as a contract: {words}") from error
+            raise ContractError(f"an object of {like.__class__} cannot be used as a contract: {words}") from error
         self.shape = compile_shape(_guide(self.adapter, self.json_schema), drops=True)
         self._effort = Effort(self.shape)
         self.is_open = not self.json_schema or any(

@@ -18,7 +18,7 @@ from flujo_aros.host import CallMade, PendingCall, Record, recorded_by
 from flujo_aros.outcome import Accepted
 from flujo_aros.pipeline.ledger import RunLedger, Settlement, Slot
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
-from flujo_aros.pipeline.pause import as_given, as_saved, has_conversation, is_final, recorded_step, slots_of
+from flujo_aros.pipeline.pause import as_given, as_saved, has_conversation, is_final, recorded_step, slots_of, typed_by
 from flujo_aros.pipeline.results import (
     DeferredWork,
     RecordedStep,
@@ -28,7 +28,7 @@ from flujo_aros.pipeline.results import (
     StepStatus,
     Work,
 )
-from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.step import Step, stored_contract
 
 T = TypeVar("T")
 
@@ -201,7 +201,8 @@ class RunRecording:
         saved = as_saved(outcome.value, f"step {step.name!r}")
         if isinstance(step, Step) and step.facts.contract is not None:
             return settlement  # its contract restores it
-        return replace(settlement, outcome=replace(outcome, value=as_given(saved)))
+        value = typed_by(stored_contract(step), as_given(saved))
+        return replace(settlement, outcome=replace(outcome, value=value))
 
     async def settled(self, slot: Slot, ledger: RunLedger) -> None:
         """Record in one transaction how a step has settled, and the resulting changes of its nested steps."""

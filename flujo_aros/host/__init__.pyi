@@ -55,6 +55,7 @@ from flujo_aros.host.recover import ask_model as ask_model, native_of as native_
 from flujo_aros.host.output import (
     allows_nothing as allows_nothing,
     output_type as output_type,
+    output_contract as output_contract,
     wanted_by_agent as wanted_by_agent,
 )
 from flujo_aros.host.recorded import (

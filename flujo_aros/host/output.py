@@ -390,6 +390,11 @@ def wanted_by_agent(like: Any) -> Any:
     return agent_contract(like) or (single if isinstance(single, type) or get_origin(single) is not None else None)
 
 
+def output_contract(like: Any) -> Contract[Any] | None:
+    """Return the contract of the values of an output type, or None for several types, functions and plain dicts."""
+    return _type_contract(wanted_by_agent(like))
+
+
 def shown_contract(like: Any) -> Contract[Any] | None:
     """Return the form of partial replies for this output type, or None for text and for several alternatives."""
     named, single = agent_contract(like), _single(like)

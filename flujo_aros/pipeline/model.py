@@ -443,7 +443,7 @@ def not_a_step(given: object) -> str:
     """Return the error for a value in the place of a step, with the step that it probably stands for."""
     if is_a("AbstractAgent", "AgentSpec")(given):
         made = '; Step("name", agent) makes one of an agent'
-    elif isinstance(given, type) and issubclass(given, PipelineStep):
+    elif PipelineStep in getattr(given, "__mro__", ()):
         made = "; it is a class, which needs its arguments"
     else:
         made = '; Call("name", function) makes one of a function' if callable(given) else ""

@@ -31,7 +31,7 @@ from flujo_aros.pipeline.results import (
     StepStatus,
     Strict,
 )
-from flujo_aros.pipeline.step import Call, effective, is_agent_step, wants_deps
+from flujo_aros.pipeline.step import Call, is_agent_step, stored_contract, wants_deps
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.usage import Usage
 
@@ -84,6 +84,12 @@ def as_given(saved: Any) -> Any:
     return with_live_content(saved)
 
 
+def typed_by(contract: Contract[Any] | None, value: Any) -> Any:
+    """Return a stored value in the type of its contract, or unchanged if it does not fit."""
+    verdict = None if contract is None else contract.validate(value)
+    return value if verdict is None or isinstance(verdict, Invalid) else verdict.value
+
+
 def _recorded_outcome(result: StepResult[Any]) -> RecordedOutcome | None:
     outcome = result.outcome
     if outcome is None:
@@ -98,10 +104,7 @@ def _recorded_outcome(result: StepResult[Any]) -> RecordedOutcome | None:
 
 def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[Any]:
     if saved.outcome == Accepted.kind:
-        value = as_given(saved.value)
-        if contract is not None:
-            verdict = contract.validate(value)
-            value = value if isinstance(verdict, Invalid) else verdict.value
+        value = typed_by(contract, as_given(saved.value))
         return Accepted(value, saved.trust, saved.origin, saved.repairs, saved.text)
     attempts = tuple(_restored(Attempt, each) for each in saved.attempts)
     rejected = _restored(Rejected, saved, reason=saved.reason or Reason.INVALID, attempts=attempts)
@@ -204,7 +207,7 @@ def _contracts(pipeline: Pipeline, prefix: str = "") -> list[tuple[str, Contract
     found: list[tuple[str, Contract[Any]]] = []
     for step in pipeline.steps:
         name = f"{prefix}{step.name}"
-        contract = effective(step, importing=True).contract if is_agent_step(step) else None
+        contract = stored_contract(step)
         if contract is not None:
             found.append((name, contract))
         for scope, body in step.bodies.items():

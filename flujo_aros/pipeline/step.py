@@ -472,6 +472,20 @@ def contract_of(step: Step) -> Contract[Any] | None:
     return _contract(step, like if type_reference(like) is None else {})
 
 
+def stored_contract(step: PipelineStep) -> Contract[Any] | None:
+    """Return the contract that gives the stored value of an agent step its type again: that of the step, or the output
+    type of an agent that the user built. None: the value is plain JSON.
+    """
+    if not is_agent_step(step):
+        return None
+    facts = effective(step, importing=True)
+    if facts.contract is not None or isinstance(facts.agent, AgentSpec):
+        return facts.contract
+    from flujo_aros.host import output_contract  # imported here, as in `_wanted_by_agent`
+
+    return output_contract(facts.agent.output_type)
+
+
 def warnings_of(step: Step) -> Iterator[tuple[str, str]]:
     """Yield the keys of a step's `processing` that have no effect, each with a sentence that says why."""
     like, _ = _like(step)

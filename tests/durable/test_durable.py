@@ -15,6 +15,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -156,6 +157,18 @@ def test_every_kind_of_step_runs_durably_as_it_does_without(tmp_path: Path) -> N
     assert facts(kept) == facts(bare)
     assert facts(again) == facts(bare)
     assert again.status is RunStatus.COMPLETED
+
+
+class Berth(BaseModel):
+    n: int
+
+
+def test_the_value_of_an_agent_has_its_output_type_as_without_durability(tmp_path: Path) -> None:
+    pipeline = Step("read", Agent(model('{"n": 1}'), output_type=Berth)) >> Call("n", function=lambda berth: berth.n)
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        first, again = (Runner(pipeline, engine=durable).run_sync("x", run_id="one") for _ in range(2))
+    assert [first.output, again.output] == [1, 1]
+    assert again.step("read").value == Berth(n=1)
 
 
 def test_a_run_id_returns_the_same_result_again(tmp_path: Path) -> None:

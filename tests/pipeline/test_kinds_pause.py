@@ -193,6 +193,14 @@ def test_a_typed_context_is_restored_with_its_type():
     assert resume(pipeline, state, "yes", context_type=Order).context == Order(number=4)
 
 
+def test_the_value_of_an_agent_keeps_its_output_type_across_a_pause():
+    agent = Agent(ScriptedModel('{"number": 4}'), output_type=Order)
+    count = Call("count", function=lambda order: order.number, input="{{ steps.read.output }}")
+    pipeline = Step("read", agent) >> Ask("sure") >> count
+    result = resume(pipeline, paused_state(Runner(pipeline).run_sync("four")), "yes")
+    assert (result.step("read").value, result.output) == (Order(number=4), 4)
+
+
 def test_an_import_can_reject_pauses():
     step = Import("s", Pipeline([Ask("ask")]), propagate_hitl=False)
     result = Runner(step).run_sync()

@@ -47,7 +47,7 @@ class Configured(BaseModel):
             raise UsageError(f"{kind.__name__}: {option_errors(kind, error)}") from None
 
     vars(__init__)["__pydantic_base_init__"] = (
-        True  # as pydantic marks its own `__init__`, so validation does not call it
+        True  # pydantic marks its own `__init__` in this way, so validation does not call this one
     )
 
 

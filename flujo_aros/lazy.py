@@ -47,7 +47,7 @@ def lazy_names(package: str, init: str) -> LazyNames:
             missing = missing_extra(error, f"{package}.{name}", modules[name])
             if missing is None:
                 raise
-            raise missing from None  # one line says what to do
+            raise missing from None  # the message alone says what to do
         setattr(import_module(package), name, value)  # found without this function from now on
         return value
 

@@ -143,7 +143,7 @@ class Attempt:
         if self.outcome == "skipped":
             return f"{self.stage}: not run, {self.why}"
         reason = f", {self.reason.value}" if self.reason else ""
-        spent = f" ({_spent(self.usage)})" if self.usage.requests else ""
+        spent = f" ({_usage_words(self.usage)})" if self.usage.requests else ""
         lines = [f"{self.stage}: {self.outcome}{reason}{spent}"]
         lines += [f"  {issue.path}: {issue.message}" for issue in self.issues]
         lines += [f"  | {line}" for line in self.text.splitlines()]
@@ -243,12 +243,12 @@ class OutputError(ArosError):
     def _unmasked(self) -> str:
         lines = [super().__str__()]
         if self.attempts:
-            lines += [_indented(attempt.unmasked()) for attempt in self.attempts]
+            lines += [_indent(attempt.unmasked()) for attempt in self.attempts]
         else:
             lines += [f"  {issue.path}: {issue.message}" for issue in self.issues]
-            lines += [_indented(f"| {text}") for text in self.texts]
+            lines += [_indent(f"| {text}") for text in self.texts]
         if self.usage is not None:
-            lines.append(f"  total: {_spent(self.usage)}")
+            lines.append(f"  total: {_usage_words(self.usage)}")
         lines += [f"  {name}: {value}" for name, value in self.context.items()]
         return "\n".join(lines)
 
@@ -480,11 +480,11 @@ def _issue_line(issue: Issue) -> str:
     return issue.message if issue.path in ("", "$") else f"{issue.path}: {issue.message}"
 
 
-def _spent(usage: Usage) -> str:
+def _usage_words(usage: Usage) -> str:
     calls = f"{usage.requests} call{'s' * (usage.requests != 1)}"
     cost = f", ${usage.cost}" if usage.cost is not None else ""
     return f"{calls}, {usage.input_tokens} tokens in, {usage.output_tokens} out{cost}"
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())

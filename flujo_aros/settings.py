@@ -104,12 +104,12 @@ def read_settings(folder: Path | None = None) -> Settings:
     folder = folder or Path.cwd()
     values: dict[str, Any] = {}
     for name, keys in reversed(_FILES):
-        values = _merged(values, _table(folder / name, keys))
+        values = _merge(values, _table(folder / name, keys))
     fields = cast("type[BaseSettings]", Settings)  # only the names of the settings are used
     environment = EnvSettingsSource(fields, env_prefix="AROS_", env_nested_delimiter="__")
     _reject_misspelt(name for name in os.environ if name.startswith("AROS_"))
     try:
-        return Settings.model_validate(_merged(values, environment()))
+        return Settings.model_validate(_merge(values, environment()))
     except ValidationError as error:
         raise UsageError(_sentence(error, folder)) from error
 
@@ -157,12 +157,12 @@ def _table(file: Path, keys: tuple[str, ...]) -> dict[str, Any]:
     return cast("dict[str, Any]", whole)
 
 
-def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     merged = dict(below)
     for key, value in above.items():
         known = merged.get(key)
         both = isinstance(known, dict) and isinstance(value, dict)
-        merged[key] = _merged(cast("dict[str, Any]", known), cast("dict[str, Any]", value)) if both else value
+        merged[key] = _merge(cast("dict[str, Any]", known), cast("dict[str, Any]", value)) if both else value
     return merged
 
 

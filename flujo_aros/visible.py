@@ -55,8 +55,8 @@ def visible_json(document: str) -> str:
     >>> visible_json('{"a": "\u202e\x7f"}')
     '{"a": "\\u202e\\u007f"}'
     """
-    return _HOSTILE.sub(_escaped, document)
+    return _HOSTILE.sub(_escape, document)
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     return json.dumps(found[0])[1:-1] if ord(found[0]) > 0x7F else f"\\u{ord(found[0]):04x}"

@@ -60,7 +60,7 @@ OTHER_KEYS: Final[Mapping[str, Hint]] = {
     **dict.fromkeys(
         ("while", "until", "exit", "exit_when"), Hint("; write `kind: loop` with `exit_expression` under `loop:`")
     ),
-    **dict.fromkeys(("prompt", "template"), _key("input", sure=False)),  # or the prompt of the agent
+    **dict.fromkeys(("prompt", "template"), _key("input", sure=False)),  # may also mean the prompt of the agent
     "user_prompt": _key("input"),
     "id": _key("name"),
     "messages": Hint("; write `input`, and `system_prompt` in the agent"),

@@ -180,7 +180,7 @@ def _step(writing: _Writing, step: Step) -> Plain:
 
 
 def _agent_options(step: Step) -> Plain:
-    """Return how an agent is asked, and how its reply is read."""
+    """Return the options that say how an agent is asked and how its reply is read."""
     plain = Plain()
     if step.model_settings:
         plain["model_settings"] = dict(step.model_settings)

@@ -152,7 +152,7 @@ class Environment:
         return (node, False) if missing else (replace(node, value=filled), True)
 
     def _warn_of_references(self, node: Node) -> Node:
-        """Return the node itself, with a warning if it looks like a reference."""
+        """Return the node itself, and warn if it looks like a reference."""
         for each in (*node.members.values(), *node.elements):
             self._warn_of_references(each)
         if isinstance(node.value, str) and _WHOLE.fullmatch(node.value):

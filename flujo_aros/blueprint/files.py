@@ -33,7 +33,7 @@ def why_unread(file: Path) -> str | None:
         return None
     except (FileNotFoundError, NotADirectoryError):
         return f"does not exist{_files_beside(file)}"
-    except OSError as error:  # a name that is too long, a folder that may not be read
+    except OSError as error:  # the name is too long, or the folder is not readable
         return f"cannot be read: {error.strerror or error}"
 
 

@@ -24,7 +24,7 @@ from flujo_aros.blueprint.references import (
     limits,
     name_of,
     place_of,
-    said,
+    set_values,
     target_of,
     template_literal,
 )
@@ -76,7 +76,7 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
         place, step = place_of(nodes[error.index], error.key), built[error.index]
         loading.doubt(place, Hint(error.message, error.suggestion), error.code)
         if loading.lenient and step is not None:
-            name = f"{step.name} ({error.index + 1})" if error.key == "name" else step.name  # one of its own
+            name = f"{step.name} ({error.index + 1})" if error.key == "name" else step.name  # a unique placeholder name
             built[error.index] = _unready(loading, name, 0)
         wrong = not loading.lenient
     whole = [step for step in built if step is not None]
@@ -133,7 +133,8 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     except UsageError as error:
         place = place_of(node, error.key or "name", error.suggestion)
         foreign = isinstance(error, FilterError) and block is not None
-        if all(each.message != str(error) for each in loading.findings[known:]):  # not found at its own key already
+        # unless it is already reported at its key
+        if all(each.message != str(error) for each in loading.findings[known:]):
             (loading.cannot_run if foreign else loading.doubt)(place, error)
     if len(loading.findings) > known:
         del loading.doubts[doubts:]
@@ -380,7 +381,7 @@ def _ensemble(making: Making, block: Any) -> dict[str, Any] | None:
         "cast": members,
         "profiles": profiles,
         "inject": {int(turn): text for turn, text in block.inject.items()},
-        **said(block, "log"),
+        **set_values(block, "log"),
     }
 
 
@@ -491,7 +492,7 @@ def _agent_options(making: Making, block: blocks.StepBlock) -> dict[str, Any]:
     return {
         "contract": contract,
         "processing": processing,
-        "model_settings": sound if block.config is None else {**said(block.config, *_SETTINGS), **sound},
+        "model_settings": sound if block.config is None else {**set_values(block.config, *_SETTINGS), **sound},
         "use_history": making.where.conversation,
     }
 
@@ -522,7 +523,7 @@ def _call(making: Making, block: blocks.StepBlock, target: Target) -> PipelineSt
     if target.context is not None:
         return _context_step(making, block, target.context, params, common)
     if target.builtin is not None:
-        return built_in_step(block.name, target.builtin, params, **said(block, "input"), **common)
+        return built_in_step(block.name, target.builtin, params, **set_values(block, "input"), **common)
     making = replace(making, common=common)
     special = {"function": target.function, "params": params, "agent_options": _options_if_agent(making, block)}
     return _make_step(making, "call", block, special)
@@ -594,7 +595,7 @@ def _outputs(making: Making) -> tuple[OutputMapping, ...] | None:
 
 def _check_keys(making: Making, target: Target) -> None:
     """Warn about keys that this kind of target does not use."""
-    if target.function is not None and not making.loading.lenient:  # it may be an agent
+    if target.function is not None and not making.loading.lenient:  # the function may turn out to be an agent
         _check_config(making, "step")
         return
     word = "imports" if target.alias is not None else "step" if target.agent is not None else "call"

@@ -239,7 +239,7 @@ def _invalid_parts(schema: Node) -> Iterator[tuple[Place, ContractError]]:
             compile_contract(plain)
         except ContractError as error:
             path = error.path
-            if path or number == 0:  # without its invalid parts it may accept everything
+            if path or number == 0:  # without its invalid parts the schema may accept everything
                 yield schema.at(path), error
             if not path or not isinstance(path[-1], str) or not drop(plain, path):
                 return
@@ -538,7 +538,7 @@ class Loading:
         return nothing
 
     def _named_file(self, place: Place, name: str, what: str) -> str | None:
-        """Return the text of a prompt or a schema in the folder of the blueprint; None with its error recorded."""
+        """Return the text of a prompt or a schema in the folder of the blueprint, or None after recording an error."""
         file = self.inside(name)
         if file is None:
             self.note(place, self._why_outside(name, what))

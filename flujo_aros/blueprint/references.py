@@ -312,15 +312,15 @@ class Making:
         return member(self.node, *keys) if isinstance(value, dict) and keys[0] in value else None
 
     def function(self, node: Node | None, key: str) -> str | None:
-        """Return the function that this key names, if it may be imported. None without the key, or with the error
-        recorded.
+        """Return the function that this key names. Returns None without the key, and after recording the error if it
+        may not be imported.
         """
         if node is None or node.value is None:
             return None
         return function_reference(self.loading, node, f"`{key}`")
 
     def expression(self, node: Node | None, key: str) -> str | None:
-        """Return the expression under this key. None without the key, or with the error recorded."""
+        """Return the expression under this key. Returns None without the key, and after recording an error."""
         if node is None or node.value is None:
             return None
         if isinstance(node.value, bool):
@@ -377,7 +377,7 @@ def limits(block: blocks.Limits) -> StepLimits:
     return StepLimits(block.max_requests, tokens, None if cost is None else Decimal(str(cost)))
 
 
-def said(block: blocks.Block, *keys: str) -> dict[str, Any]:
+def set_values(block: blocks.Block, *keys: str) -> dict[str, Any]:
     """Return the values of a block under these keys, if they are set."""
     return {key: value for key in keys if (value := getattr(block, key)) is not None}
 

@@ -240,7 +240,7 @@ def given_contract(schema: str | None, where: str | None = None, folders: Sequen
         if schema is None:
             raise UsageError("--schema is missing: pass a JSON Schema file, or a type as module:Type")
         return compile_contract(_given_schema(schema, folders))
-    has_options = where.startswith("{")  # as in a blueprint: {tagged: result, strict: false}
+    has_options = where.startswith("{")  # a mapping, as in a blueprint: {tagged: result, strict: false}
     try:
         written = written_contract(_yaml(where, "--contract") if has_options else where)
     except ContractError as error:
@@ -266,7 +266,7 @@ def given_deps(options: Deps) -> Any:
     if not is_allowed(allowed_name(module), options.allow):
         raise UsageError(f"--deps {reference}: this module may not be imported; if you trust it, pass --allow {module}")
     files = {allowed_name(each): each for each in options.allow if each.endswith(SUFFIX)}
-    with stdout_reserved():  # what a module prints is not the result
+    with stdout_reserved():  # output printed by a module must not mix with the result
         return _make_deps(_import("--deps", files.get(module, module), name, options.folders), reference)
 
 

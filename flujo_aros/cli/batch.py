@@ -180,7 +180,7 @@ def _read_at(file: IO[bytes], place: tuple[int, int]) -> bytes:
 
 
 _WAITS: Final = "paused"
-"""Whether a row is paused, which is not a failure: if it ran again, it would only ask again."""
+"""The status of a row that is paused, which is not a failure: if the row ran again, it would only ask again."""
 _ORDER: Final = ("completed", "degraded", "failed", "cancelled", "paused")
 _SHOWN: Final = 5
 _NAMED: Final = 24

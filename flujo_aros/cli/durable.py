@@ -342,7 +342,7 @@ def fork_command(options: Fork) -> None:
             raise UsageError(f"run {row.run_id} was started by a program, so fork it from there: durable.fork(...)")
         file = Path(str(document["source"]))
         if file.is_file():
-            document = {**document, **document_of(Blueprint(blueprint=file))}  # and keep the models it was given
+            document = {**document, **document_of(Blueprint(blueprint=file))}  # keep the models that the run was given
         if options.ladder is not None:
             document = {**document, "ladder": args.ladder_in(str(options.ladder), "--ladder")}
         pipeline = loaded_document(document, options)

@@ -51,7 +51,7 @@ def lint_command(options: Lint) -> None:
             if each.text != each.before:
                 write_file(Path(each.path), each.text)
         _print_fixes(report, "Fixed")
-    if options.update_baseline and options.baseline is not None:  # from now on these findings are known
+    if options.update_baseline and options.baseline is not None:  # these findings are in the baseline from now on
         write_baseline(options.baseline, ((each.path, finding) for each, finding in report.findings))
         report = replace(report, files=tuple(replace(f, findings=(), known=len(f.findings)) for f in report.files))
     _print(report, options.form)
@@ -161,7 +161,7 @@ def init_command(options: Init) -> None:
         raise UsageError(f"{str(file)!r} already exists; choose another name")
     text = files("flujo_aros.cli").joinpath(_FIRST).read_text(encoding="utf-8").replace("local:smollm2", model)
     text = text.replace(_FIRST, str(file)).replace("name: first", f"name: {file.stem}")
-    if model.startswith("anthropic:"):  # its schema mode drops them, and only small models need them
+    if model.startswith("anthropic:"):  # Anthropic's schema mode drops these bounds, and only small models need them
         text = _BOUNDS.sub("", text)
     parse_blueprint(text, source=str(file))  # so that the file is valid whatever the model is called
     schema = file.with_name(SCHEMA_FILE)

@@ -134,7 +134,7 @@ def main() -> None:
         sys.exit(command.main(prog_name="aros", standalone_mode=False) or 0)
     except _WRONG_USAGE as error:
         words = StringIO()
-        if getattr(error, "possibilities", None):  # its own are any names that begin with "--"
+        if getattr(error, "possibilities", None):  # typer suggests any names that begin with "--"
             error.possibilities = get_close_matches(error.option_name, error.possibilities, 1, 0.8)
         takes = (
             {name for each in error.ctx.command.params for name in each.opts} if error.ctx is not None else set[str]()
@@ -210,6 +210,6 @@ def _one_sentence(kind: type[BaseException], error: BaseException, trace: Traceb
         show_traceback(error)
         return
     what = next(iter(str(error).strip().splitlines()), "") or "without a message"
-    place = "" if isinstance(error, SyntaxError) else place_of(trace)  # which reports the problem itself
+    place = "" if isinstance(error, SyntaxError) else place_of(trace)  # a SyntaxError reports its own place
     what = "\n".join([f"{what}{place}", *getattr(error, "__notes__", ())])
     _complain(f"{kind.__name__}: {what}\nRun again with `aros --debug …` to see where it came from.")

@@ -141,7 +141,7 @@ def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
 def check_deps(pipeline: Pipeline, options: Deps) -> None:
     """Raise `UsageError` if an agent declares the type of its deps and there are none, before any model call is paid
     for."""
-    with stdout_reserved():  # what an imported module prints is not the result
+    with stdout_reserved():  # output printed by a module must not mix with the result
         step = step_with_deps(pipeline) if options.deps is None else None
     if step is not None:
         raise UsageError(f"the agent of step {step!r} declares a deps_type: pass its deps with --deps MODULE:NAME")
@@ -197,7 +197,8 @@ def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintE
     from flujo_aros.host import local_name_error
 
     wrong = [why for model in sorted(pipeline.models) if (why := local_name_error(model))]
-    written = _LOCAL.findall(blueprint.read_text(encoding="utf-8"))  # it has been loaded from there
+    # the file is readable: the pipeline was loaded from it
+    written = _LOCAL.findall(blueprint.read_text(encoding="utf-8"))
     if not wrong and not any(map(local_name_error, written)):
         return []
     from flujo_aros.lint.check import Options, lint_files  # here: only needed for an error
@@ -355,7 +356,7 @@ def _print_for_a_person(plan: dict[str, Any], console: Console, blueprint: Path,
 def _print_step(
     step: dict[str, Any], number: str, depth: int, console: Console, like: tuple[str, dict[str, Any]] | None = None
 ) -> None:
-    """Print a step; of one that is `like` another with this number, only what differs."""
+    """Print a step. If it is `like` another step with this number, print only the differences."""
     facts = _facts(step)
     title = Text.assemble(f"{number}  ", (step["name"], "bold"), (f"  {step['kind']}", "dim"))
     if like is not None:
@@ -376,7 +377,7 @@ def _print_step(
         for each in steps:
             own = f"{number}.{next(inside)}"
             _print_step(each, own, depth + 5, console, first)
-            if step["kind"] == "agree" and each["kind"] == "step":  # its readings differ only slightly
+            if step["kind"] == "agree" and each["kind"] == "step":  # the readings of one step differ only slightly
                 first = first or (own, each)
 
 

@@ -68,7 +68,7 @@ def run_command(options: Run) -> None:
             engine.on_taken_up = lambda row: say(f"continuing run {row.run_id}, which was interrupted")
             keep = partial(register, engine, options)
             result = execute(options.blueprint, pipeline, run, stream, as_json=as_json, engine=engine, prepare=keep)
-        question = question_of(result, url, allowing(options, models=False))  # they are kept with the run
+        question = question_of(result, url, allowing(options, models=False))  # the models are stored with the run
     else:
         with args.open_cache(options.cache) as kept:
             result = execute(options.blueprint, pipeline, run, stream, as_json=as_json, cache=kept)
@@ -81,7 +81,8 @@ def ensemble_command(options: Ensemble) -> None:
     if len(options.sources) > 1:
         raise typer.BadParameter("is given more than once; an ensemble begins with one text", param_hint="'--input'")
     log = options.log
-    where = log if log is None or "://" in log else str(Path(log).resolve())  # it may be resumed from elsewhere
+    # the run may be resumed from another folder
+    where = log if log is None or "://" in log else str(Path(log).resolve())
     own: dict[str, Any] = {"turns": options.turns, "log": where, "reflection": options.reflection}
     pipeline = with_options(load_to_run(options), options.blueprint, **own)
     check_ready(options.blueprint, pipeline)
@@ -209,7 +210,7 @@ def _not_paused(state: Path) -> UsageError:
     elsewhere = "pass its state file, or --db for a database"
     if str(state) == "last":
         return UsageError(f"STATE: no run is paused in {PAUSED}; {elsewhere}")
-    with suppress(UsageError):  # it has another name, or nothing is recorded
+    with suppress(UsageError):  # the run has another name, or is not recorded
         run = args.recorded(state.stem).run
         if run.status != RunStatus.PAUSED and (run.run_id == state.stem or not state.suffix):
             ended = f"is {run.status} and not waiting for an answer; `aros show {run.run_id}` shows it"

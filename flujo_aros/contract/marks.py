@@ -153,7 +153,8 @@ class CompletionSignal:
         visible = mask_reasoning(text, unopened=True)
         if isinstance(contract, TaggedContract):
             pair = re.compile(f"{contract.opens.pattern}.*?{contract.closes.pattern}", re.S)
-            end = max((close.end() for close in contract.closes.finditer(visible)), default=0)  # none is sought beyond
+            # no pair ends after this position
+            end = max((close.end() for close in contract.closes.finditer(visible)), default=0)
             visible = pair.sub(_blank, visible[:end]) + visible[end:]
         return any(not self._is_mentioned(visible, at) for at in self._own_line_end.finditer(visible))
 

@@ -605,7 +605,7 @@ def _fill_hints(shape: Shape, written: object) -> None:
 
 def _merge(into: Shape, other: Shape) -> None:
     """Combine two shapes (`allOf`, `$ref` with siblings)."""
-    into.types = into.types & other.types or other.types or into.types  # none means any
+    into.types = into.types & other.types or other.types or into.types  # an empty set means any type
     into.properties = {**other.properties, **into.properties}
     into.required |= other.required
     into.patterns += other.patterns

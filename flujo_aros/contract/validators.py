@@ -399,7 +399,8 @@ class TypeValues(Generic[T]):
         )
         """Whether some choice is a number, to which pydantic also converts `true`."""
         keys = self.shape.time_keys
-        renamed = bool(keys) and "validation_alias" in str(self.adapter.core_schema)  # not the schema's keys
+        # the value is read from keys that the schema does not show
+        renamed = bool(keys) and "validation_alias" in str(self.adapter.core_schema)
         self._misreadable = misreadable(keys) if keys and not renamed else None
         self._validate_json = self.adapter.validator.validate_json  # the adapter's own method costs one more call
 
@@ -486,7 +487,8 @@ class TypeValues(Generic[T]):
         return Valid(bent, (*known, *lost[:_MAX_ISSUES]))
 
     def _validate_by_own_rules(self, data: bytes, value: object) -> Verdict[T] | None:
-        """Validate strictly, but let each model keep or drop undeclared keys. None if it is unknown which."""
+        """Validate strictly, but let each model keep or drop undeclared keys. Returns None if it is unknown which keys
+        those are."""
         try:
             valid = self.adapter.validate_json(data, strict=True)
         except ValidationError as error:
@@ -878,7 +880,7 @@ def _counter_for(annotation: Any) -> Callable[[Any], int]:
         return count_keys
     model = parts[0]
     if not all(map(_is_plain, model.model_fields.values())):
-        return count_keys  # it may contain a model, even this one again
+        return count_keys  # the field may contain a model, even this one
     if _counter_of(model) is _unknown:
         return lambda values: sum(map(_unknown, values))
     if all(field.is_required() for field in model.model_fields.values()):

@@ -74,7 +74,7 @@ class Checkpoints:
             "child_workflow_id": None,
         }
         record = await make()
-        ended = _now()  # the same for each try: another id would be another step
+        ended = _now()  # the same id for each try: another id would be another step
 
         @internals.db_retry()  # as DBOS does: a reply that was paid for waits until the database is back
         def write(starts: Sequence[Mapping[str, Any]]) -> None:

@@ -268,7 +268,7 @@ class Durable:
         if self._watcher is not None:
             self._watcher.join()
         for active in list(self._active.values()):
-            with suppress(RuntimeError):  # its loop is closed: nothing in it continues
+            with suppress(RuntimeError):  # the event loop is closed, so nothing in it continues
                 active.loop.call_soon_threadsafe(active.task.cancel)
         if self._client is not None:
             self._client.destroy()
@@ -617,7 +617,7 @@ class Durable:
             if local is not None:
                 local.error = error
             elif isinstance(error, (DatabaseError, asyncio.CancelledError)):
-                raise error from raised  # it continues when the database is back, or in another process
+                raise error from raised  # the run continues when the database is back, or in another process
             else:
                 await asyncio.to_thread(self._give_up, run_id, str(error))
             return "failed"
@@ -707,7 +707,7 @@ class Durable:
             return task.result
         finally:
             recording.stop()
-            if self._active.get(row.run_id) is active:  # else it was taken over, by this process itself
+            if self._active.get(row.run_id) is active:  # otherwise this process itself has taken over the run
                 del self._active[row.run_id]
         status = await recording.finish(result)
         if status != result.status.value:

@@ -79,7 +79,7 @@ class SharedLimits:
         usage = None if made is None else made.usage
         with self._store.connection() as connection:
             if usage is None:
-                return  # it failed or was cut off: its estimate stays reserved
+                return  # the call failed or was cut off: its estimate stays reserved
             used = {"tokens": usage.input_tokens + usage.output_tokens, "cost": usage.cost}
             values = {**used, "cost": None if usage.cost is None else float(usage.cost)}
             connection.execute(LIMITS.update().where(LIMITS.c.id == own).values(values))

@@ -37,7 +37,7 @@ class FileLocks:
         self._turn = threading.Lock()
 
     def hold(self) -> bool:
-        """Take the lock, or check that its file still exists; False while it is lost.
+        """Take the lock, or check that its file still exists. Returns False while the lock is lost.
 
         The kernel releases it when the process ends.
         """
@@ -87,7 +87,7 @@ class FileLocks:
                 with suppress(OSError):
                     Path(file.name).unlink()
                 return False
-        except OSError:  # it never existed, or another process has removed it
+        except OSError:  # the file never existed, or another process has removed it
             return False
 
     def release(self) -> None:
@@ -113,7 +113,7 @@ class SessionLocks:
         self._turn = threading.Lock()
 
     def hold(self) -> bool:
-        """Take the lock, or check that its session is alive. False while the database cannot be reached."""
+        """Take the lock, or check that its session is alive. Returns False while the database cannot be reached."""
         with self._turn:
             return self._hold()
 

@@ -200,7 +200,7 @@ class RunRecording:
             return settlement
         saved = as_saved(outcome.value, f"step {step.name!r}")
         if isinstance(step, Step) and step.facts.contract is not None:
-            return settlement  # its contract restores it
+            return settlement  # the contract of the step restores its value
         value = typed_by(stored_contract(step), as_given(saved))
         return replace(settlement, outcome=replace(outcome, value=value))
 
@@ -344,7 +344,7 @@ class _Calls:
 
 
 class _Shown:
-    """The text already shown of replies that a crash interrupted, so that each character is shown once."""
+    """Tracks the text already shown of replies that a crash interrupted, so that each character is shown once."""
 
     def __init__(self, texts: Sequence[TextRow]) -> None:
         self._seen: dict[str, str] = {}

@@ -74,7 +74,7 @@ class _Strict(BaseModel):
 
 
 class Schedule(_Strict):
-    """When an agent speaks without having heard anything: `tick_every` turns after its last turn."""
+    """When an agent speaks without a new event: `tick_every` turns after its last turn."""
 
     tick_every: int | None = Field(default=None, ge=1)
 

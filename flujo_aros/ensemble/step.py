@@ -324,7 +324,7 @@ class _Member:
         if mine:
             self.tracker.observe(seen)
             self.acted = event.turn
-            self.waiting = self.waiting and event.kind in (REFLECTED, REFUSED)  # it has not answered yet
+            self.waiting = self.waiting and event.kind in (REFLECTED, REFUSED)  # the agent has not answered yet
         elif is_heard and event.kind in self.manifest.subscribes_to:
             self.waiting = True
         if event.actor != self.name:
@@ -506,7 +506,7 @@ class _Run:
         result: _Entry | BaseException = ended[0]
         if isinstance(result, BaseException):
             if not isinstance(result, Exception) or isinstance(result, (*host.USED_UP, PauseRun, UsageError)):
-                raise result  # not this agent's failure, or no failure
+                raise result  # this is not the agent's failure, or no failure at all
             name = type(result).__name__
             result = ("turn.failed", _CONDUCTOR, {"agent": member.name, "reason": f"{name}: {result}"[:500]}, {})
         self.turn = turn

@@ -53,7 +53,7 @@ class ReplyCache:
                 self._connection.execute("PRAGMA synchronous=NORMAL")
                 self._connection.execute(_TABLE)
                 self._connection.execute("SELECT question, number, model, record, usage, made FROM replies LIMIT 0")
-                self._connection.execute("BEGIN IMMEDIATE")  # fails now if it cannot be written later
+                self._connection.execute("BEGIN IMMEDIATE")  # fails immediately if the file is not writable
                 self._connection.execute("ROLLBACK")
             except sqlite3.Error:
                 self._connection.close()

@@ -119,7 +119,7 @@ def capability_names() -> tuple[str, ...]:
 
 
 def capability_options(name: str) -> tuple[str, ...]:
-    """Return the names of the options of a capability, or nothing if it takes any."""
+    """Return the names of the options of a capability, or an empty tuple if it accepts any option."""
     kind = CAPABILITY_TYPES[name]
     for maker in (kind.from_spec, kind):
         takes = signature(maker).parameters.values()
@@ -331,7 +331,7 @@ async def _hosted(
 ) -> Outcome[Any]:
     """Run a pydantic-ai agent, with `Aros` active. An agent that only writes text is asked for the contract."""
     contract = run.contract
-    before = len(run.history)  # the number of messages before those of the run
+    before = len(run.history)  # the number of messages before the messages of the run
     extra: dict[str, Any] = {"user_prompt": run.prompt, "message_history": run.history or None}
     if resumed is not None:
         deferral, decisions = resumed

@@ -350,7 +350,7 @@ class Aros(AbstractCapability[Any]):
         if contract is None or response.tool_calls or not (is_replaced or isinstance(contract, BlockContract)):
             return ""
         if text is None and ctx.retry < ctx.max_retries:
-            return ""  # then the host asks again
+            return ""  # the host then asks again
         text, wire = text or "", Wire.of(contract, wanted=True)
         run.texts.append(text)
         outcome = await Recovery(run, wire).outcome(text)

@@ -22,7 +22,7 @@ Prompt: TypeAlias = "str | Sequence[UserContent]"
 
 def is_content(value: object) -> bool:
     """Return whether a value is content that a model accepts directly, such as `BinaryContent` or `ImageUrl`."""
-    host = sys.modules.get("pydantic_ai.messages")  # until it is imported, no such value exists
+    host = sys.modules.get("pydantic_ai.messages")  # no such value exists before this module is imported
     return host is not None and bool(host.is_multi_modal_content(value))
 
 

@@ -82,7 +82,7 @@ class PlainValues:
         self.shape: Shape = inner.shape if key is None else compile_shape(self.json_schema)
 
     def strict_json(self, text: str) -> Verdict[Any] | None:
-        """Judge a JSON text as written. None if it is not JSON."""
+        """Judge a JSON text as written. Returns None if it is not JSON."""
         plain: Any = parse_json(text)
         if plain is NOT_JSON:
             return None
@@ -95,8 +95,8 @@ class PlainValues:
         return Valid(plain)
 
     def typed(self, plain: Any) -> Valid[Any] | None:
-        """Return the typed value created when exactly this plain value was read, returned only once. None means:
-        validate again.
+        """Return the typed value created when exactly this plain value was read, but only once. None means that the
+        value must be validated again.
         """
         latest, self._latest = self._latest, None  # used once, so that no reply is kept alive
         return Valid(latest[1]) if latest is not None and latest[0] is plain else None
@@ -404,7 +404,8 @@ def shown_contract(like: Any) -> Contract[Any] | None:
         contract: Contract[Any] = named or compile_contract(cast("type[Any]", single))
     except ContractError:
         return None
-    return contract if object_schema(contract.json_schema) == contract.json_schema else None  # else in an envelope
+    # any other value is in an envelope
+    return contract if object_schema(contract.json_schema) == contract.json_schema else None
 
 
 def without_deferral(like: Any) -> Any:

@@ -235,7 +235,7 @@ class RecordedModel(WrapperModel):
                 was_read = True
                 return
             response, fault = await recording
-            if response is None:  # it failed before there was a stream
+            if response is None:  # the call failed before there was a stream
                 response = _reply_of(response, fault)
             yield _Replayed(response, fault, model_request_parameters)
         finally:

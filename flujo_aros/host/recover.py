@@ -155,7 +155,7 @@ async def ask_model(
         fault = fault_in(error, TEXT, form_sent=refused)
         reply = Reply("", fault=sentence(error)) if fault is None else fault.reply
     finally:
-        run.failed += report.response is None  # which pydantic-ai does not count
+        run.failed += report.response is None  # pydantic-ai does not count failed calls
     run.texts.append(reply.text)
     return replace(reply, usage=report.used, seconds=report.seconds, model=model.model_name)
 
@@ -386,13 +386,14 @@ async def recover(
     """
     exchange = run.exchange
     recovery = Recovery(run, wire, validate, checked_later=output_function, ladder=ladder)
-    text = text if text.strip() else ""  # what pydantic-ai accepts as text if there is none
+    text = text if text.strip() else ""  # pydantic-ai accepts white space in place of text
     known = exchange.settled[1] if exchange.settled is not None and exchange.settled[0] == text else None
     if known is None:
         run.texts.append(text)
     outcome = await recovery.outcome(text) if known is None else known
     settled, value, refusal = await recovery.validated(outcome)
-    passed = (wire.wanted or wire.contract).checks if known is None else ()  # of a contract, only if all of it was read
+    # for a contract, only if the whole reply was read
+    passed = (wire.wanted or wire.contract).checks if known is None else ()
     exchange.judged = () if output_function else (*passed, *recovery.checks)
     exchange.schema_ignored = _ignores_schema(run, text, outcome)
     if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
@@ -422,7 +423,8 @@ async def recover(
 
 
 async def recover_text(run: Run, text: str, *, output_function: bool = False) -> Outcome[Any] | None:
-    """Return the outcome of a plain text that checks judge, or that is truncated or a runaway; None for any other.
+    """Return the outcome of a plain text that has checks, or is truncated or a runaway. Returns None for any other
+    text.
 
     `output_function` means that a user function turns the text into the output, so the checks run after it.
     """

@@ -135,7 +135,7 @@ class AgentSpec(Configured):
         # `model_dump` leaves the name out
         return isinstance(other, AgentSpec) and self.model_dump() == other.model_dump()
 
-    __hash__ = None  # type: ignore[assignment]  # its settings are mappings
+    __hash__ = None  # type: ignore[assignment]  # not hashable, because its settings are mappings
 
 
 class DeferredCall(BaseModel):
@@ -244,7 +244,7 @@ def mistaken(name: str) -> Hint | None:
     """
     if "{{" in name or "{%" in name:
         return Hint(f"the name of a model cannot be a template: {name!r}; ${{NAME}} takes it from the environment")
-    is_file = name.startswith("local:")  # its path may have any character
+    is_file = name.startswith("local:")  # the path may contain any character
     if not is_file and not set("()\"' ").isdisjoint(name.strip()):
         return Hint(f"the model {name!r} is not a name; write PROVIDER:NAME, such as openai:gpt-4o-mini, or local:NAME")
     provider, colon, model = name.strip().partition(":")

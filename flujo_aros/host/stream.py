@@ -444,7 +444,7 @@ class Showing:
         self.contract = contract
         self.shown = ""
         self._valued = self._restarted = False
-        """Whether a value was shown that belonged to a text that has since been replaced."""
+        """Whether the value shown last belonged to a text that has since been replaced."""
         self._reader = None if contract is None else StreamReader(contract)
         self._started: set[int] = set()
 

@@ -287,7 +287,7 @@ def _lint(text: str, source: str, folder: Path | None, options: Options) -> tupl
     fresh = beyond(options.baseline, source, seen.findings)
     hidden = len(seen.findings) - len(fresh)
     linted = Linted(source, mark + fixed.text, tuple(fresh), text, fixed.applied, seen.suppressed, hidden)
-    return linted, _imported(seen.root, folder)
+    return linted, _imported_files(seen.root, folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +331,7 @@ class _Blame:
             )
 
 
-def _imported(root: Node, folder: Path | None) -> list[Path]:
+def _imported_files(root: Node, folder: Path | None) -> list[Path]:
     """Return the files that a blueprint imports from its folder."""
     imports = root.members.get("imports")
     if imports is None or folder is None:

@@ -108,7 +108,7 @@ class Editor:
 
     def is_flow(self, node: Node) -> bool:
         """Return whether a mapping or list is written in braces or brackets."""
-        return self.text[self._inside(node) : self._inside(node) + 1] in ("{", "[")
+        return self.text[self._start_after_anchor(node) : self._start_after_anchor(node) + 1] in ("{", "[")
 
     def is_shared(self, holder: Node, name: str) -> bool:
         """Return whether a member comes from an alias or from `<<`, or is an anchor, so that an edit changes other
@@ -206,14 +206,14 @@ class Editor:
         end = self.end(last)
         if (
             not self.start(sequence) <= self.start(last) < end
-            or self.text[self._inside(last) : self._inside(last) + 1] in "|>"
+            or self.text[self._start_after_anchor(last) : self._start_after_anchor(last) + 1] in "|>"
         ):
             return None
         quote = self.text[self.start(last)] if self.text[self.start(last)] in "\"'" else ""
         if self.is_flow(sequence):
             return Edit(end, end, f", {_scalar(value, quote)}")
         at = self.positions.line_end(end)
-        column = self.positions.place(self._inside(sequence)).column - 1
+        column = self.positions.place(self._start_after_anchor(sequence)).column - 1
         return Edit(at, at, f"{self.positions.newline}{' ' * column}- {_scalar(value, quote)}")
 
     def insert_after(self, sequence: Node, index: int, value: Mapping[str, Written]) -> Edit | None:
@@ -227,7 +227,7 @@ class Editor:
         at = self.positions.line_end(end)
         if re.search(r"[|>]\d?\+", self.text[self.start(element) : end]):  # blank lines at its end count
             return None
-        column = self.positions.place(self._inside(sequence)).column - 1
+        column = self.positions.place(self._start_after_anchor(sequence)).column - 1
         dash, inner = " " * column + "- ", " " * (column + 2)
         lines = [f"{key}: {_flow(each, '')}" for key, each in value.items()]
         newline = self.positions.newline
@@ -240,7 +240,7 @@ class Editor:
             if name in mapping.members and self._owns(mapping, name) and not self._is_alias(mapping, name):
                 at = self.end(mapping.members[name])
                 return Edit(at, at, self._comma(mapping, name) + entry)
-        at = self._inside(mapping) + 1
+        at = self._start_after_anchor(mapping) + 1
         empty = not mapping.members and self.text[at : self.end(mapping) - 1].strip() == ""
         return Edit(at, at, entry if empty else f"{entry}, ")
 
@@ -306,9 +306,9 @@ class Editor:
         node = mapping.members[name]
         if isinstance(node.value, (dict, list)):
             return self.is_flow(node)
-        return self.text[self._inside(node) : self._inside(node) + 1] not in ("|", ">")
+        return self.text[self._start_after_anchor(node) : self._start_after_anchor(node) + 1] not in ("|", ">")
 
-    def _inside(self, node: Node) -> int:
+    def _start_after_anchor(self, node: Node) -> int:
         """Return the start of a value after its anchor and tag."""
         found = _PROPERTIES.match(self.text, self.start(node))
         return found.end() if found else self.start(node)
@@ -402,7 +402,7 @@ def _choose(findings: Iterable[Finding], at_least: Applicability) -> list[tuple[
 
 
 def _overlap(one: Edit, other: Edit) -> bool:
-    """Return whether two edits touch: at the same offset their order would matter."""
+    """Return whether two edits touch; at the same offset, their order would matter."""
     return one.start <= other.end and other.start <= one.end
 
 

@@ -24,11 +24,11 @@ Paint: TypeAlias = Callable[[str, str], str]
 _MAX_WIDTH: Final = 160
 
 
-def _unpainted(text: str, _style: str) -> str:
+def _without_style(text: str, _style: str) -> str:
     return text
 
 
-def write_text(report: Report, paint: Paint = _unpainted) -> str:
+def write_text(report: Report, paint: Paint = _without_style) -> str:
     """Return every finding with its source line, or an empty string if there is none. The same recommendation for
     several steps is shown once, with the other steps below it.
     """
@@ -58,15 +58,15 @@ def list_fixes(report: Report, verb: str) -> Iterator[str]:
 def summary_line(report: Report) -> str:
     """Return one sentence about all files."""
     totals = report.summary()
-    files = _counted(totals["files"], "file")
-    fixed = f"{_counted(totals['fixed'], 'fix', 'fixes')} made. " if totals["fixed"] else ""
+    files = _count_words(totals["files"], "file")
+    fixed = f"{_count_words(totals['fixed'], 'fix', 'fixes')} made. " if totals["fixed"] else ""
     hidden = [
         f"{totals[k]} {word}" for k, word in (("suppressed", "ignored"), ("known", "in the baseline")) if totals[k]
     ]
     aside = f" ({', '.join(hidden)})" if hidden else ""
     if report.clean:
         return f"{fixed}No findings in {files}{aside}."
-    kinds = [_counted(totals[f"{kind}s"], kind) for kind in ("error", "warning", "info") if totals[f"{kind}s"]]
+    kinds = [_count_words(totals[f"{kind}s"], kind) for kind in ("error", "warning", "info") if totals[f"{kind}s"]]
     fixable = f" {totals['fixable']} can be fixed with --fix." if totals["fixable"] else ""
     more = f" {totals['unsafe_fixable']} more with --unsafe-fixes." if totals["unsafe_fixable"] else ""
     return f"{fixed}Found {', '.join(kinds)} in {files}{aside}.{fixable}{more}"
@@ -100,7 +100,7 @@ def write_error(error: BlueprintError) -> str:
         lines.append(error.line(problem))
         if problem.place is not None:
             place = problem.place
-            lines += _excerpt(positions, place, problem.end or place, Severity.ERROR.value, _unpainted)
+            lines += _excerpt(positions, place, problem.end or place, Severity.ERROR.value, _without_style)
     return "\n".join([*lines, *error.rest, *_how_to_fix(error)])
 
 
@@ -153,7 +153,7 @@ def _width(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def _counted(number: int, word: str, plural: str | None = None) -> str:
+def _count_words(number: int, word: str, plural: str | None = None) -> str:
     return f"{number} {word if number == 1 else plural or word + 's'}"
 
 
@@ -271,7 +271,7 @@ def _fix(file: Linted, fix: Fix) -> dict[str, Any]:
     positions = Positions(file.text)
     replacements = [
         {
-            "deletedRegion": {**_at(positions, edit.start, ""), **_at(positions, edit.end, "end")},
+            "deletedRegion": {**_region(positions, edit.start, ""), **_region(positions, edit.end, "end")},
             "insertedContent": {"text": edit.text},
         }
         for edit in fix.edits
@@ -285,7 +285,7 @@ def _plain(text: str) -> str:
     return visible(text).replace("](", "] (")
 
 
-def _at(positions: Positions, offset: int, prefix: str) -> dict[str, int]:
+def _region(positions: Positions, offset: int, prefix: str) -> dict[str, int]:
     place = positions.place(offset)
     if prefix:
         return {"endLine": place.line, "endColumn": place.column}

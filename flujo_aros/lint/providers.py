@@ -86,11 +86,11 @@ def _losses(node: object, path: Path, root: JsonSchema) -> Iterator[Loss]:
     if not is_dict(node):
         yield Loss(path, "", "rejected")  # `true` or `false` in place of a schema
         return
-    refused = _refused(node, root)
+    refused = _fatal_keyword(node, root)
     if refused is not None:
         yield Loss(path, refused, "rejected")
         return
-    enforced = _enforced(node)
+    enforced = _effective_keywords(node)
     for word in node:
         if word not in ANNOTATIONS and word not in _STRUCTURE and word not in enforced:
             yield Loss(path, word, "dropped")
@@ -100,7 +100,7 @@ def _losses(node: object, path: Path, root: JsonSchema) -> Iterator[Loss]:
             yield from _losses(inner, (*path, *place), root)
 
 
-def _refused(node: JsonSchema, root: JsonSchema) -> str | None:
+def _fatal_keyword(node: JsonSchema, root: JsonSchema) -> str | None:
     """Return the keyword that makes a grammar impossible."""
     reference = node.get("$ref")
     if isinstance(reference, str):
@@ -113,7 +113,7 @@ def _refused(node: JsonSchema, root: JsonSchema) -> str | None:
     return next((word for word in ("minLength", "minItems") if _above(node.get(word), _MAX_REPEATED)), None)
 
 
-def _enforced(node: JsonSchema) -> frozenset[str]:
+def _effective_keywords(node: JsonSchema) -> frozenset[str]:
     """Return the effective keywords: those of the first kind of schema that fits."""
     first = next((word for word in ("$ref", "oneOf", "anyOf", "const", "enum") if word in node), None)
     if first is not None:
@@ -293,9 +293,10 @@ def _provider_losses(model: str, written: str) -> tuple[Loss, ...]:
     else:
         profile = _profile(model)
         transformer = profile.get("json_schema_transformer") if profile else None
-        strict = True if model.startswith("anthropic:") else None  # as pydantic-ai requests native output there
+        # pydantic-ai requests native output in this way there
+        strict = True if model.startswith("anthropic:") else None
         found = list(_transformed_losses(transformer, schema, strict=strict)) if transformer else []
-    return tuple(_unwrapped(loss) if enveloped else loss for loss in found)
+    return tuple(_unwrap(loss) if enveloped else loss for loss in found)
 
 
 def _is_asked_in_words(schema: JsonSchema) -> bool:
@@ -310,7 +311,7 @@ def _is_asked_in_words(schema: JsonSchema) -> bool:
     return False
 
 
-def _unwrapped(loss: Loss) -> Loss:
+def _unwrap(loss: Loss) -> Loss:
     return loss._replace(path=loss.path[2:]) if loss.path[:2] == ("properties", ENVELOPE) else loss
 
 
@@ -348,7 +349,7 @@ def _transformed_losses(
         return
     for path, word, node in _words(schema):
         kept = value_at(sent, (*path, word)) == _bare({word: node[word]})[word]
-        if not kept and _walk(transformer, _without(schema, path, word), strict=strict)[0] == sent:
+        if not kept and _walk(transformer, _without_annotation(schema, path, word), strict=strict)[0] == sent:
             yield Loss(path, word, "dropped")
 
 
@@ -380,9 +381,13 @@ def _hindrances(schema: JsonSchema, compatible: Callable[[JsonSchema], bool | No
         for word in node:
             if word in ANNOTATIONS - {"default"} or (word in _STRUCTURAL and word != "required"):
                 continue
-            if not compatible(_with(skeleton, path, word, node[word])):
+            if not compatible(_with_keyword(skeleton, path, word, node[word])):
                 yield Loss(path, word, "unenforced")
-        if node.get("properties") and "required" not in node and not compatible(_with(skeleton, path, "required", [])):
+        if (
+            node.get("properties")
+            and "required" not in node
+            and not compatible(_with_keyword(skeleton, path, "required", []))
+        ):
             yield Loss(path, "required", "unenforced")
 
 
@@ -405,7 +410,7 @@ def _skeleton(schema: Any) -> Any:
     return with_schemas_changed(schema, bare)
 
 
-def _with(skeleton: JsonSchema, path: Path, word: str, value: Any) -> JsonSchema:
+def _with_keyword(skeleton: JsonSchema, path: Path, word: str, value: Any) -> JsonSchema:
     """Return the skeleton with this keyword at its place, which the skeleton may not have."""
     changed = copy.deepcopy(skeleton)
     node = value_at(changed, tuple("anyOf" if part == "oneOf" else part for part in path))
@@ -416,7 +421,7 @@ def _with(skeleton: JsonSchema, path: Path, word: str, value: Any) -> JsonSchema
     return changed
 
 
-def _without(schema: JsonSchema, path: Path, word: str) -> JsonSchema:
+def _without_annotation(schema: JsonSchema, path: Path, word: str) -> JsonSchema:
     changed = copy.deepcopy(schema)
     del value_at(changed, path)[word]
     return changed

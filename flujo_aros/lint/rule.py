@@ -185,7 +185,7 @@ class Outline:
     steps: tuple[Located, ...]
 
     @cached_property
-    def _placed(self) -> Mapping[str, _Placed]:
+    def _places(self) -> Mapping[str, _Placed]:
         """The place of each step, by its path."""
         by_path = {step.path: step for step in self.steps}
         rows: dict[str, list[Located]] = {}
@@ -205,7 +205,7 @@ class Outline:
 
     def holder(self, step: Located) -> Located | None:
         """Return the step that this one is nested in, or None at the top."""
-        return self._placed[step.path].holder
+        return self._places[step.path].holder
 
     def holders(self, step: Located) -> Iterator[Located]:
         """Yield the steps around this one, innermost first."""
@@ -223,7 +223,7 @@ class Outline:
 
     def children(self, step: Located) -> Sequence[Located]:
         """Return the direct children of this step."""
-        return self._placed[step.path].children
+        return self._places[step.path].children
 
     def inside(self, step: Located) -> Iterator[Located]:
         """Yield every step nested in this one, at any depth."""
@@ -233,20 +233,20 @@ class Outline:
 
     def first_inside(self, step: Located) -> Iterator[Located]:
         """Return the first step of each body of this one."""
-        return (child for child in self.children(step) if self._placed[child.path].at == 0)
+        return (child for child in self.children(step) if self._places[child.path].at == 0)
 
     def following(self, step: Located) -> Located | None:
         """Return the step that runs next in the same list. A reading has none, because its outer
         step uses its value.
         """
-        place = self._placed[step.path]
+        place = self._places[step.path]
         if sequence_of(step).endswith(".readings"):
             return None
         return place.row[place.at + 1] if place.at + 1 < len(place.row) else None
 
     def before(self, step: Located) -> Sequence[Located]:
         """Return the earlier steps of the same list."""
-        place = self._placed[step.path]
+        place = self._places[step.path]
         return place.row[: place.at]
 
 
@@ -512,7 +512,7 @@ class WrittenSchema:
 def schemas_of(subject: Subject) -> Iterator[WrittenSchema]:
     """Yield every valid schema of the blueprint, once: the schemas of the agents, then the schemas of the steps."""
     seen: set[tuple[int, int]] = set()
-    for each in _all(subject):
+    for each in _all_schemas(subject):
         place = (each.node.place.line, each.node.place.column)
         if len(subject.sound_schemas) - sum(subject.sound_schemas.values()) >= MAX_FINDINGS:
             return  # the loader stops here, too
@@ -539,7 +539,7 @@ _ELSEWHERE: Final = frozenset({"from", "from_file"})
 """Keys that refer to a schema instead of containing it."""
 
 
-def _all(subject: Subject) -> Iterator[WrittenSchema]:
+def _all_schemas(subject: Subject) -> Iterator[WrittenSchema]:
     """Yield every schema in the blueprint itself; one in a separate file has no place in it."""
     for name, agent in subject.inspected.agents.items():
         if "output_schema" in agent.members and not _ELSEWHERE & agent.members["output_schema"].members.keys():

@@ -189,7 +189,7 @@ class Agree(PipelineStep):
             yield from (replace(self.reading, model=model) for model in self.asked_models)
         else:
             texts = WORDINGS[: self.wordings] if isinstance(self.wordings, int) else self.wordings or ()
-            yield from (_worded(self.reading, text, self.name) for text in texts)
+            yield from (_with_wording(self.reading, text, self.name) for text in texts)
 
     @cached_property
     def _readings(self) -> Mapping[str, Pipeline]:
@@ -217,7 +217,7 @@ class Agree(PipelineStep):
         """The readings by number, and the extra reading for contested fields."""
         if self.contested != "ask" or self._last_asked is None:
             return self._readings
-        asked = _worded(self._last_asked, f"{{input}}\n\n{_ASK}", self.name)
+        asked = _with_wording(self._last_asked, f"{{input}}\n\n{_ASK}", self.name)
         return {**self._readings, "ask": as_body(asked, name="ask", step=self.name)}
 
     @property
@@ -245,7 +245,7 @@ class Agree(PipelineStep):
             if used_up is not None:
                 return Settlement[Any].of(used_up, what=f"reading {used_up.scope!r}")
             made = combined([_reading(body) for body in ended], need=self.need, of=len(scopes))
-        return await self._settled(made, ended, context, combined)
+        return await self._settle(made, ended, context, combined)
 
     async def _read(self, scope: str, context: StepContext, said: Mapping[str, Any] | None = None) -> BodyResult:
         variables = {"output_format": self.contract.instruction(), **(said or {})}
@@ -253,7 +253,7 @@ class Agree(PipelineStep):
             self.bodies[scope], scope=scope, kind="reading", previous=context.previous, variables=variables
         )
 
-    async def _settled(
+    async def _settle(
         self,
         made: Agreement[Any],
         ended: list[BodyResult],
@@ -265,7 +265,7 @@ class Agree(PipelineStep):
             return Settlement[Any].of(ended[0], what="every reading has failed; the first")
         resolved: tuple[str, ...] = ()
         if made.contested and self.contested == "ask":
-            asked = await self._read("ask", context, {"contested": _listed(made)})
+            asked = await self._read("ask", context, {"contested": _list_votes(made)})
             excused = excused if asked.ok else (*excused, asked.scope)
             before = made
             made = combined([_reading(body) for body in (*ended, asked)], need=2)
@@ -280,7 +280,7 @@ class Agree(PipelineStep):
         if not made.contested and made.voted:
             return Accepted(made.value, made.trust, "agree", (), as_json(made.draft))
         if self.contested == "person":
-            return self._answered(made, context)
+            return self._person_answer(made, context)
         verdict = self.contract.validate(made.draft)
         if self.contested == "accept" and not isinstance(verdict, Invalid):
             return Accepted(verdict.value, Trust.DEGRADED, "agree", (), as_json(made.draft))
@@ -290,9 +290,9 @@ class Agree(PipelineStep):
             issues = (Issue("$", "contested", few),)
         return Rejected(Reason.AMBIGUOUS, issues, as_json(made.draft))
 
-    def _answered(self, made: Agreement[Any], context: StepContext) -> Outcome[Any]:
+    def _person_answer(self, made: Agreement[Any], context: StepContext) -> Outcome[Any]:
         draft = f"Draft, with the most frequent value of each field: {as_json(made.draft)}"
-        question = f"The readings do not agree:\n{_listed(made)}\n{draft}"
+        question = f"The readings do not agree:\n{_list_votes(made)}\n{draft}"
         schema = self.contract.json_schema or None
         if context.answer is None:
             raise PauseRun(question, schema)
@@ -362,7 +362,7 @@ class ByField(PipelineStep):
 
     @cached_property
     def _parts(self) -> Mapping[str, dict[str, Any]]:
-        """The schema of an object with only that field, for each field."""
+        """For each field, the schema of an object that has only this field."""
         whole = self._contract.json_schema
         members: Mapping[str, Any] = whole.get("properties", {}) if self._contract.mode == "json" else {}
         common = {key: value for key, value in whole.items() if key in ("$defs", "description", "title", "type")}
@@ -378,7 +378,7 @@ class ByField(PipelineStep):
             agent = agent.model_copy(update={"output_schema": None})
         processing = replace(self.reading.processing, schema=None)
         alone = replace(self.reading, contract=part, agent=agent, processing=processing, checks=())
-        return _worded(alone, _FIELD, self.name)
+        return _with_wording(alone, _FIELD, self.name)
 
     @cached_property
     def bodies(self) -> Mapping[str, Pipeline]:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -413,7 +413,7 @@ class ByField(PipelineStep):
         return Settlement(await judged_awaiting(accepted, self.reading.checks), attempts=len(value))
 
 
-def _worded(step: Step, text: str, name: str) -> Step:
+def _with_wording(step: Step, text: str, name: str) -> Step:
     """Return the step with another wording."""
     if "{input}" not in text:
         raise UsageError(
@@ -437,7 +437,7 @@ def _reading(body: BodyResult) -> Outcome[Any]:
     return Rejected(Reason.NO_JSON, (), "")
 
 
-def _listed(made: Agreement[Any]) -> str:
+def _list_votes(made: Agreement[Any]) -> str:
     return "\n".join(f"- {path}: {_votes_in_words(made.fields[path])}" for path in made.contested)
 
 

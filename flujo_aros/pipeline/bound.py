@@ -200,14 +200,14 @@ def _times(most: Bound, times: int) -> Bound:
 
 
 def _sum(parts: Iterable[Bound]) -> Bound:
-    return reduce(lambda one, other: _joined(one, other, operator.add), parts, Bound())
+    return reduce(lambda one, other: _combine(one, other, operator.add), parts, Bound())
 
 
 def _most(parts: Iterable[Bound]) -> Bound:
-    return reduce(lambda one, other: _joined(one, other, max), parts, Bound())
+    return reduce(lambda one, other: _combine(one, other, max), parts, Bound())
 
 
-def _joined(one: Bound, other: Bound, join: Callable[[Any, Any], Any]) -> Bound:
+def _combine(one: Bound, other: Bound, join: Callable[[Any, Any], Any]) -> Bound:
     cost = None if one.cost is None or other.cost is None else join(one.cost, other.cost)
     why = tuple(dict.fromkeys((*one.unpriced, *other.unpriced)))
     items, opened = {**one.per_item, **other.per_item}, (*one.open, *other.open)

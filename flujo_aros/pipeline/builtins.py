@@ -51,10 +51,10 @@ class Extraction(Step):
         outcome: Outcome[Any] | None = declined(Reply(said))
         if outcome is None:
             outcome = grounded(run.outcome, source=vault.hide(text), contract=contract, whole=True)
-        return Settlement(_restored(outcome, contract, vault), run.calls, run.stages)
+        return Settlement(_restore_secrets(outcome, contract, vault), run.calls, run.stages)
 
 
-def _restored(outcome: Outcome[Any], contract: Contract[Any], vault: Vault) -> Outcome[Any]:
+def _restore_secrets(outcome: Outcome[Any], contract: Contract[Any], vault: Vault) -> Outcome[Any]:
     """Return the outcome with the secrets of the text restored in its value, which must then still satisfy the
     contract.
     """

@@ -113,13 +113,13 @@ class Evaluation(ast.NodeVisitor):
 
     def value(self, node: ast.expr) -> Any:
         """Return the value of this part of the expression."""
-        self._did(node, 1)
+        self._count_work(node, 1)
         try:
             return self.visit(node)
         except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
             raise WrongExpression(node, f"it cannot be evaluated: {error or type(error).__name__}") from error
 
-    def _did(self, node: ast.expr, amount: int) -> None:
+    def _count_work(self, node: ast.expr, amount: int) -> None:
         self.left -= amount
         if self.left < 0:
             raise WrongExpression(
@@ -199,7 +199,7 @@ class Evaluation(ast.NodeVisitor):
             after = _plain(self.value(operand))
             sign, compare = COMPARISONS[type(kind)]
             if "in" in sign:
-                self._did(node, _size(after) // 16)
+                self._count_work(node, _size(after) // 16)
             try:
                 holds = compare(before, after)
             except TypeError:
@@ -262,7 +262,7 @@ class Evaluation(ast.NodeVisitor):
         if isinstance(node.func, ast.Attribute):
             return self._method(node, node.func)
         arguments = [self.value(each) for each in node.args]
-        self._did(node, sum(_size(each) // 16 for each in arguments))
+        self._count_work(node, sum(_size(each) // 16 for each in arguments))
         name = cast("ast.Name", node.func).id
         if name == "len" and not any(isinstance(each, Sized) for each in arguments):
             raise WrongExpression(
@@ -280,7 +280,7 @@ class Evaluation(ast.NodeVisitor):
             return members.get(*arguments)
         if not isinstance(obj, str):
             raise WrongExpression(node, f"`.{called.attr}` works on a string, not on {kind_of(obj)}")
-        self._did(node, len(obj) // 16)
+        self._count_work(node, len(obj) // 16)
         return TEXT_METHODS[called.attr](obj, *arguments)
 
 

@@ -229,7 +229,7 @@ class Loop(PipelineStep):
     def __post_init__(self) -> None:
         super().__post_init__()
         put_bodies(self, "body", "init")
-        _ = self._exit, self._signal, self._following, self._made, self._updates  # so that errors are found now
+        _ = self._exit, self._signal, self._following, self._output_input, self._updates  # so that errors are found now
 
     @cached_property
     def _exit(self) -> Condition | FunctionLike | None:
@@ -245,7 +245,7 @@ class Loop(PipelineStep):
         return compile_input(source, where=Where("next_input", self.name))
 
     @cached_property
-    def _made(self) -> Input | None:
+    def _output_input(self) -> Input | None:
         return None if self.output is None else compile_input(self.output, where=Where("output", self.name))
 
     @cached_property
@@ -264,7 +264,7 @@ class Loop(PipelineStep):
         """The references of its expressions and templates after the body has run, by key."""
         inputs: dict[str, list[Input | None]] = {
             "next_input": [self._following],
-            "output": [self._made],
+            "output": [self._output_input],
             "state": [each for _, each in self._updates],
         }
         spoken_of = {
@@ -310,8 +310,8 @@ class Loop(PipelineStep):
             names = self._names(index, ended, context, shared)
             self._update(names, shared, ended.trust)
             names["context"] = context.names(shared)["context"]
-            if await self._done(names, ended) or (index + 1 == self.max_loops and may_end):
-                settlement = await self._settled(names, ended, shared)
+            if await self._is_done(names, ended) or (index + 1 == self.max_loops and may_end):
+                settlement = await self._settle(names, ended, shared)
                 return replace(settlement, cause=degraded, messages=said)
             previous = await self._next_input(names, index)
         return Settlement(None, error=self._never())
@@ -330,7 +330,7 @@ class Loop(PipelineStep):
             trust = Trust.lowest([trust, shared.trust_at(path)]) if update.append else trust
             shared.write([(path, [*_list_at(shared, update), new] if update.append else new)], trust)
 
-    async def _done(self, names: Mapping[str, Any], ended: BodyResult) -> bool:
+    async def _is_done(self, names: Mapping[str, Any], ended: BodyResult) -> bool:
         if self._signal is not None and self._signal.stands_in(_text_of(ended)):
             return True
         return self._exit is not None and bool(await judged(self._exit, names, step=self.name))
@@ -341,10 +341,10 @@ class Loop(PipelineStep):
             return await called(self.iteration_input_mapper, previous, context, index + 1, step=self.name)
         return self._following.value(names)
 
-    async def _settled(self, names: Mapping[str, Any], ended: BodyResult, shared: SharedContext) -> Settlement[Any]:
-        if self._made is None and self.loop_output_mapper is None:
+    async def _settle(self, names: Mapping[str, Any], ended: BodyResult, shared: SharedContext) -> Settlement[Any]:
+        if self._output_input is None and self.loop_output_mapper is None:
             return Settlement(ended.outcome, writes=shared.writes)
-        value = names["previous_step"] if self._made is None else self._made.value(names)
+        value = names["previous_step"] if self._output_input is None else self._output_input.value(names)
         if self.loop_output_mapper is not None:
             value = await called(self.loop_output_mapper, value, names["context"], step=self.name)
         return Settlement(Accepted(value, worst_trust([ended]), "first", (), ""), writes=shared.writes)
@@ -632,7 +632,7 @@ class Cached(PipelineStep):
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Return the cached value, or run the step and cache its value."""
         key = self._key(context)
-        entry = await self._kept(key)
+        entry = await self._wait_for_entry(key)
         if entry is not None:
             return Settlement(replace(entry.outcome, origin="cache"), attempts=0, writes=entry.writes)
         running, ending = self._running_here(), asyncio.Event()
@@ -648,7 +648,7 @@ class Cached(PipelineStep):
                 del running[key]
         return Settlement[Any].of(ended)
 
-    async def _kept(self, key: str) -> CacheEntry | None:
+    async def _wait_for_entry(self, key: str) -> CacheEntry | None:
         """Return the entry for this key, after waiting for one that is being computed."""
         entry = self.cache.get(key)
         ending = self._running_here().get(key)

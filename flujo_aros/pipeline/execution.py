@@ -341,7 +341,7 @@ class Execution:
 
     async def _step(self, step: PipelineStep, frame: Frame, name: str) -> StepResult[Any]:
         if name in self.recorded:
-            return self._replayed(name, frame)
+            return self._replay(name, frame)
         if self.gate is not None:
             await self.gate()
         if self.recording is not None:
@@ -390,15 +390,15 @@ class Execution:
         if kind is None or path in self.recorded:
             if kind is not None:
                 self.ledger.replay(self.recorded[path])
-            return _consumed(await self.steps(body.steps, frame, path), around)
+            return _consume(await self.steps(body.steps, frame, path), around)
         if self.gate is not None:
             await self.gate()
         with self._slot(path, kind) as slot:
-            ended = _consumed(await self.steps(body.steps, frame, path), slot)
+            ended = _consume(await self.steps(body.steps, frame, path), slot)
             slot.report(Settlement[Any].of(ended))
         if slot.reported is None:
             return BodyResult(path, slot.result, {}, shared, failed=slot.result)
-        return _consumed(ended, around)
+        return _consume(ended, around)
 
     async def _settlement(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:
         """Return the settlement of a step, with its limits, timeout, retries and fallback applied."""
@@ -443,7 +443,7 @@ class Execution:
 
     async def _attempts(self, step: PipelineStep, frame: Frame, slot: Slot, until: float | None) -> Settlement[Any]:
         """Make one attempt, and another after each infrastructure error, up to the retries of the step. `until` is the
-        end of the step's timeout: a provider that asks to wait beyond it is not waited for.
+        end of the step's timeout. If a provider asks to wait beyond it, the step fails immediately.
         """
         settlement = await self._attempt(step, frame, slot, 0)
         calls = settlement.attempts
@@ -520,7 +520,7 @@ class Execution:
         frame.shared.write(writes, worth, slot.write_trusts)
         return replace(settlement, writes=tuple(writes))
 
-    def _replayed(self, name: str, frame: Frame) -> StepResult[Any]:
+    def _replay(self, name: str, frame: Frame) -> StepResult[Any]:
         """Return the result of a step from before the run was resumed; its nested steps are restored with it."""
         for other, slot in self.recorded.items():
             if other == name or other.startswith(f"{name}/"):
@@ -557,7 +557,7 @@ def _body_trusts(parent: Frame, around: Slot, kind: str | None, frame: Frame, *,
     return Trusts(previous, parent.trusts.given, variables, dict(parent.trusts.outputs))
 
 
-def _consumed(ended: BodyResult, around: Slot) -> BodyResult:
+def _consume(ended: BodyResult, around: Slot) -> BodyResult:
     """Record the end of a body in the slot of its step."""
     if ended.ok:
         around.consume(ended.trust)

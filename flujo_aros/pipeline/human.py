@@ -97,16 +97,16 @@ def judged_answer(answer: Any, contract: Contract[Any] | None) -> Outcome[Any]:
     expects a string.
     """
     if contract is None:
-        return Accepted(answer, Trust.CLEAN, "first", (), _shown(answer))
+        return Accepted(answer, Trust.CLEAN, "first", (), _answer_text(answer))
     verdict = contract.validate(answer)
     if not isinstance(verdict, Invalid):
-        return Accepted(verdict.value, Trust.CLEAN, "first", (), _shown(answer))
+        return Accepted(verdict.value, Trust.CLEAN, "first", (), _answer_text(answer))
     if isinstance(answer, str):
         outcome = read(answer, contract, truncated=False)
         if isinstance(outcome, Rejected) and outcome.reason is Reason.NO_JSON:
             return replace(outcome, issues=(_no_answer(answer, contract),))
         return outcome
-    return Rejected(Reason.INVALID, verdict.issues, _shown(answer))
+    return Rejected(Reason.INVALID, verdict.issues, _answer_text(answer))
 
 
 def _no_answer(given: str, contract: Contract[Any]) -> Issue:
@@ -140,7 +140,7 @@ def _sentence(issue: Issue) -> str:
     return issue.message if issue.path == "$" else f"{issue.path.removeprefix('$.')}: {issue.message}"
 
 
-def _shown(answer: Any) -> str:
+def _answer_text(answer: Any) -> str:
     return answer if isinstance(answer, str) else json.dumps(answer, default=str, ensure_ascii=False)
 
 
@@ -189,10 +189,10 @@ def _judged_decision(answer: Any, schema: Mapping[str, Any]) -> Outcome[Any]:
         return judged_answer(answer, compile_contract(full))  # not the errors of the choice, which would hide these
     spoken = _SPOKEN.get(answer.strip().casefold()) if isinstance(answer, str) else answer
     if isinstance(spoken, bool):
-        return Accepted(spoken, Trust.CLEAN, "first", (), _shown(answer))
+        return Accepted(spoken, Trust.CLEAN, "first", (), _answer_text(answer))
     expected = f'expected {", ".join(_SPOKEN)}, or an object such as {{"approve": false, "message": "why"}}'
-    issue = Issue("$", "invalid", f"{expected}, found {shorten(_shown(answer), 60, placeholder='…')!r}")
-    return Rejected(Reason.INVALID, (issue,), _shown(answer))
+    issue = Issue("$", "invalid", f"{expected}, found {shorten(_answer_text(answer), 60, placeholder='…')!r}")
+    return Rejected(Reason.INVALID, (issue,), _answer_text(answer))
 
 
 def _pause(work: DeferredWork, message: str, *, rejected: bool = False) -> PauseRun:

@@ -306,7 +306,7 @@ class RunLedger:
         return tuple(slot for slot in self._slots.values() if slot.settled)
 
     def excuse(self, scope: str, by: str, *, only: StepStatus | None = None) -> None:
-        """Excuse everything at or inside this name that ended with this status, except `by` itself."""
+        """Excuse the step of this name and its nested steps if they ended with this status, except for `by` itself."""
         for name, slot in self._slots.items():
             inside = name == scope or name.startswith(f"{scope}/")
             if inside and name != by and slot.settled and only in (None, slot.result.status):
@@ -343,12 +343,12 @@ class RunLedger:
 
     def result_with(self, context: Any) -> RunResult:
         """Return the result of the run, with the final context of the steps."""
-        skipped = [_skipped(name, kind) for name, kind in self._planned if name not in self._slots]
+        skipped = [_skipped_step(name, kind) for name, kind in self._planned if name not in self._slots]
         steps = (*in_order(slot.result for slot in self._slots.values()), *skipped)
         return RunResult(self.run_id, self.pipeline, self._stopped or run_status(steps), steps, self.seconds, context)
 
 
-def _skipped(name: str, kind: str) -> StepResult[Any]:
+def _skipped_step(name: str, kind: str) -> StepResult[Any]:
     return StepResult(name, kind, StepStatus.SKIPPED, None, Usage(), 0, 0.0, error="an earlier step ended the run")
 
 

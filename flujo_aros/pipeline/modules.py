@@ -209,7 +209,7 @@ def imported(reference: str, *, step: str, key: str | None = None) -> object:
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
-        message = f"step {step!r}: {module_name} cannot be imported: {error}{_where(error)}"
+        message = f"step {step!r}: {module_name} cannot be imported: {error}{_advice(error)}"
         raise UsageError(message, step=step, key=key) from error
     if not hasattr(module, name):
         message = f"step {step!r}: {module_name} has no {name!r}{nearest(name, dir(module))}"
@@ -236,7 +236,7 @@ def _instead(found: object) -> str:
     return "; the only object accepted here is a pydantic-ai Agent, in the `uses` of a step; otherwise name a function"
 
 
-def _where(error: ImportError) -> str:
+def _advice(error: ImportError) -> str:
     """Return advice on finding a missing module."""
     return (
         "; install it, or name its folder with --path (in Python: sys.path)"

@@ -255,7 +255,7 @@ def reject_wrong_option(what: str, options: Mapping[str, Option], **given: objec
 
 def _wrong(given: object, names: frozenset[str] | None) -> Iterator[tuple[str, str]]:
     kind: Any = type(given)
-    values = {name: getattr(given, name) for name in _looked_at(kind, names)}
+    values = {name: getattr(given, name) for name in _checked_names(kind, names)}
     try:
         _checks(kind, names).validate_python(values)
     except ValidationError as error:
@@ -272,7 +272,7 @@ def _wrong(given: object, names: frozenset[str] | None) -> Iterator[tuple[str, s
 
 
 @cache
-def _looked_at(kind: Any, names: frozenset[str] | None) -> tuple[str, ...]:
+def _checked_names(kind: Any, names: frozenset[str] | None) -> tuple[str, ...]:
     return tuple(name for name in declared_options(kind) if name != "name" and (names is None or name in names))
 
 
@@ -280,7 +280,7 @@ def _looked_at(kind: Any, names: frozenset[str] | None) -> tuple[str, ...]:
 def _checks(kind: Any, names: frozenset[str] | None) -> Any:
     """Return the validator of the options passed in Python, all at once."""
     declared = declared_options(kind)
-    fields = {name: declared[name].annotation for name in _looked_at(kind, names)}
+    fields = {name: declared[name].annotation for name in _checked_names(kind, names)}
     given = TypedDict(f"{kind.__name__}Options", fields)  # type: ignore[misc]  # made of what was declared
     cast("Any", given).__pydantic_config__ = ConfigDict(strict=True, arbitrary_types_allowed=True)
     return TypeAdapter(given).validator

@@ -47,11 +47,11 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
     from flujo_aros.host import plain_conversation  # imported here: most runs do not need the model host
 
     result = slot.result
-    return _saved(
+    return _save(
         RecordedStep,
         result,
         outcome=_recorded_outcome(result),
-        stages=[_saved(RecordedStage, stage) for stage in result.stages],
+        stages=[_save(RecordedStage, stage) for stage in result.stages],
         writes=[(list(path), as_saved(value, f"step {result.name!r}")) for path, value in slot.writes],
         messages=plain_conversation(slot.messages) if talks else [],
     )
@@ -59,11 +59,11 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
 
 def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
     """Return the slot of a settled step; its value is typed by its contract."""
-    from flujo_aros.host import StageRecord, conversation_of  # as in `recorded_step`
+    from flujo_aros.host import StageRecord, conversation_of  # imported here, as in `recorded_step`
 
     outcome = None if step.outcome is None else _outcome(step.outcome, contract)
-    stages = tuple(_restored(StageRecord, stage) for stage in step.stages)
-    result: StepResult[Any] = _restored(StepResult, step, outcome=outcome, stages=stages)
+    stages = tuple(_restore(StageRecord, stage) for stage in step.stages)
+    result: StepResult[Any] = _restore(StepResult, step, outcome=outcome, stages=stages)
     writes = tuple((tuple(path), as_given(value)) for path, value in step.writes)
     return Slot.replayed(result, writes, conversation_of(step.messages) if step.messages else ())
 
@@ -96,28 +96,28 @@ def _recorded_outcome(result: StepResult[Any]) -> RecordedOutcome | None:
         return None
     if isinstance(outcome, Accepted):
         value, repairs = as_saved(outcome.value, f"step {result.name!r}"), tuple(outcome.repairs)
-        return _saved(RecordedOutcome, outcome, outcome=outcome.kind, value=value, repairs=repairs)
+        return _save(RecordedOutcome, outcome, outcome=outcome.kind, value=value, repairs=repairs)
     rejected = outcome.because if isinstance(outcome, Degraded) else outcome
-    attempts = tuple(_saved(RecordedAttempt, each) for each in rejected.attempts)
-    return _saved(RecordedOutcome, rejected, outcome=outcome.kind, text=outcome.text, attempts=attempts)
+    attempts = tuple(_save(RecordedAttempt, each) for each in rejected.attempts)
+    return _save(RecordedOutcome, rejected, outcome=outcome.kind, text=outcome.text, attempts=attempts)
 
 
 def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[Any]:
     if saved.outcome == Accepted.kind:
         value = typed_by(contract, as_given(saved.value))
         return Accepted(value, saved.trust, saved.origin, saved.repairs, saved.text)
-    attempts = tuple(_restored(Attempt, each) for each in saved.attempts)
-    rejected = _restored(Rejected, saved, reason=saved.reason or Reason.INVALID, attempts=attempts)
+    attempts = tuple(_restore(Attempt, each) for each in saved.attempts)
+    rejected = _restore(Rejected, saved, reason=saved.reason or Reason.INVALID, attempts=attempts)
     return rejected if saved.outcome == Rejected.kind else Degraded(saved.text, rejected)
 
 
-def _restored(kind: type[_Record], saved: Strict, **other: Any) -> _Record:
+def _restore(kind: type[_Record], saved: Strict, **other: Any) -> _Record:
     """Return the record with the saved fields of the same names, except for others."""
     names = [each.name for each in dataclasses.fields(kind) if each.name not in other and hasattr(saved, each.name)]
     return kind(**{name: getattr(saved, name) for name in names}, **other)
 
 
-def _saved(kind: type[_Saved], record: DataclassInstance, **other: Any) -> _Saved:
+def _save(kind: type[_Saved], record: DataclassInstance, **other: Any) -> _Saved:
     """Return the plain form of a record: its fields and those of its usage, by name. `other` replaces or adds some."""
     found: dict[str, Any] = {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
     usage: Usage | None = found.pop("usage", None)
@@ -163,7 +163,7 @@ def slots_of(steps: Iterable[RecordedStep], pipeline: Pipeline | None) -> dict[s
 
 def fingerprint(pipeline: Pipeline) -> str:
     """Return a hash of the definition of a pipeline: its steps with their templates, contracts, agents and options."""
-    described = json.dumps(_described(pipeline), sort_keys=True, default=str)
+    described = json.dumps(_describe(pipeline), sort_keys=True, default=str)
     return hashlib.sha256(described.encode()).hexdigest()
 
 
@@ -215,7 +215,7 @@ def _contracts(pipeline: Pipeline, prefix: str = "") -> list[tuple[str, Contract
     return found
 
 
-def _described(value: Any) -> Any:
+def _describe(value: Any) -> Any:
     """Return any part of a pipeline as plain JSON, without anything that differs between processes."""
     for kinds, describe in _DESCRIBED:
         if isinstance(value, kinds):
@@ -224,7 +224,7 @@ def _described(value: Any) -> Any:
         return value.fingerprint
     ours = type(value).__module__.startswith("flujo_aros.") or issubclass(type(value), PipelineStep)
     if ours and dataclasses.is_dataclass(value) and not isinstance(value, type):
-        kept = {each.name: _described(getattr(value, each.name)) for each in dataclasses.fields(value) if each.compare}
+        kept = {each.name: _describe(getattr(value, each.name)) for each in dataclasses.fields(value) if each.compare}
         return {"": type(value).__name__, **kept}
     if callable(value):
         return f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', type(value).__name__)}"
@@ -240,7 +240,7 @@ _DESCRIBED: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
     (InputTemplate, lambda value: value.source),
     (BaseModel, _model),
     (Decimal, str),
-    (Mapping, lambda value: {str(key): _described(each) for key, each in cast("Mapping[Any, Any]", value).items()}),
-    ((list, tuple), lambda value: [_described(each) for each in value]),
-    ((set, frozenset), lambda value: sorted(json.dumps(_described(each), default=str) for each in value)),
+    (Mapping, lambda value: {str(key): _describe(each) for key, each in cast("Mapping[Any, Any]", value).items()}),
+    ((list, tuple), lambda value: [_describe(each) for each in value]),
+    ((set, frozenset), lambda value: sorted(json.dumps(_describe(each), default=str) for each in value)),
 )

@@ -61,7 +61,7 @@ class PerMinute(Configured):
             if not provider or not given or "reply_tokens" in given:
                 raise ValueError(text)
             limits = cls.model_validate(given)
-        except ValueError as error:  # of which pydantic's is one
+        except ValueError as error:  # pydantic's ValidationError is a ValueError
             message = f"a limit is PROVIDER:requests=N,tokens=N,cost=USD, such as openai:requests=500, not {text!r}"
             raise UsageError(message) from error
         meant = meant_provider(provider)

@@ -370,7 +370,7 @@ class Runner(Generic[T_co]):
         the contract's type if the step has a contract. A typed context needs its `context_type`, and agents with `deps`
         need them again. Raises `UsageError` if the pipeline is not the one that paused.
         """
-        return await self.execute(self._resumed(paused, answer, context_type, deps))
+        return await self.execute(self._resumed_task(paused, answer, context_type, deps))
 
     async def stream_resumed(
         self,
@@ -383,12 +383,12 @@ class Runner(Generic[T_co]):
     ) -> AsyncGenerator[StreamEvent]:
         """Like `resume`, but as a stream of events, as in `stream`. Steps that had already settled emit no events."""
         channel = EventChannel(buffer)
-        task = replace(self._resumed(paused, answer, context_type, deps), channel=channel)
+        task = replace(self._resumed_task(paused, answer, context_type, deps), channel=channel)
         async with aclosing(channel.events(lambda: self.execute(task))) as events:
             async for event in events:
                 yield event
 
-    def _resumed(
+    def _resumed_task(
         self, paused: PausedRun | Mapping[str, Any], answer: Any, context_type: type[BaseModel] | None, deps: Any
     ) -> RunTask:
         """Return the task of a resumed run. Raises `UsageError` for a state of another pipeline."""
@@ -456,7 +456,7 @@ class Runner(Generic[T_co]):
     def _check_local_models(self) -> None:
         """Raise `LocalModelError` for a missing local model, unless another source provides it."""
         if self.models is None and self._local_models:
-            from flujo_aros.host.local import check_local  # here, as in `_source`
+            from flujo_aros.host.local import check_local  # imported here, as in `_source`
 
             check_local(self._local_models)
 

@@ -769,10 +769,10 @@ class Step(TakesInput[T_co]):
         if self.completion_signal is not None:
             return await self._iterate(prompt, CompletionSignal(self.completion_signal), context)
         run = await self._ask(prompt, context, self.checks)
-        return Settlement(self._refused(run.outcome), run.calls, run.stages, messages=run.messages)
+        return Settlement(self._rejection_or_outcome(run.outcome), run.calls, run.stages, messages=run.messages)
 
-    def _refused(self, outcome: Outcome[Any]) -> Outcome[Any]:
-        """Return the outcome. If text would replace a value that a check rejected, the rejection itself."""
+    def _rejection_or_outcome(self, outcome: Outcome[Any]) -> Outcome[Any]:
+        """Return the outcome, or the rejection itself if text would replace a value that a check rejected."""
         contract = self.facts.contract
         if not isinstance(outcome, Degraded) or self.on_degraded == "accept":
             return outcome
@@ -928,7 +928,7 @@ class Call(TakesInput[T_co]):
     def prepare(self) -> None:
         """Import the function, so that an invalid name fails before any model call. Raises `UsageError`."""
         if self._agent_step is None:
-            self._resolved()
+            self._resolve()
         super().prepare()
 
     @property
@@ -968,11 +968,13 @@ class Call(TakesInput[T_co]):
 
     async def call(self, given: Any, **params: Any) -> Any:
         """Return the function's result, awaited if necessary. A sync function runs in a thread."""
-        call = partial(self._resolved(), given, **params)
-        result = await call() if inspect.iscoroutinefunction(call.func) else await asyncio.to_thread(_shielded, call)
+        call = partial(self._resolve(), given, **params)
+        result = (
+            await call() if inspect.iscoroutinefunction(call.func) else await asyncio.to_thread(_call_in_thread, call)
+        )
         return await result if inspect.isawaitable(result) else result
 
-    def _resolved(self) -> Callable[..., Any]:
+    def _resolve(self) -> Callable[..., Any]:
         return resolved(self.function, step=self.name)
 
 
@@ -980,7 +982,7 @@ _HARMLESS: Final = frozenset({"contract", "processing", "use_history"})
 """Agent options that are harmless on a function: a schema also validates its value, and it has no conversation."""
 
 
-def _shielded(call: Callable[[], Any]) -> Any:
+def _call_in_thread(call: Callable[[], Any]) -> Any:
     """Call in a thread. A `StopIteration` cannot be raised into a coroutine, so it is converted."""
     try:
         return call()

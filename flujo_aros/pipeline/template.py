@@ -167,7 +167,7 @@ def _final(value: Any) -> Any:
 # The allowed filters; the work of each is the length of its argument
 
 
-def _counted(values: Iterable[Any]) -> Iterator[Any]:
+def _count_items(values: Iterable[Any]) -> Iterator[Any]:
     for value in values:
         work.get().did(_LOOP_TURN)
         yield value
@@ -210,7 +210,7 @@ def _replace(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-def _metered(function: Callable[..., Any], *, textual: bool) -> Callable[..., Any]:
+def _with_metering(function: Callable[..., Any], *, textual: bool) -> Callable[..., Any]:
     """Return the filter with its work counted; a string filter sees an object as JSON, not as its repr."""
     at = 1 if hasattr(function, "jinja_pass_arg") else 0
 
@@ -233,12 +233,12 @@ _ON_DATA: Final = (
 )
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
-    **{name: _metered(JINJA_FILTERS[name], textual=True) for name in _ON_TEXT},
-    **{name: _metered(JINJA_FILTERS[name], textual=False) for name in _ON_DATA},
+    **{name: _with_metering(JINJA_FILTERS[name], textual=True) for name in _ON_TEXT},
+    **{name: _with_metering(JINJA_FILTERS[name], textual=False) for name in _ON_DATA},
     "join": _join,
     "optional": _optional,
-    "replace": _metered(_replace, textual=True),
-    "tojson": _metered(_tojson, textual=False),
+    "replace": _with_metering(_replace, textual=True),
+    "tojson": _with_metering(_tojson, textual=False),
 }
 """The filters that a template may use."""
 
@@ -258,7 +258,7 @@ def _environment() -> jinja2.Environment:
     made.policies["truncate.leeway"] = 0  # truncate(800) means 800
     made.globals.clear()
     made.filters.clear()
-    made.filters.update(FILTERS, **{COUNTED: _counted, PRESENT: _present, EACH: _each})
+    made.filters.update(FILTERS, **{COUNTED: _count_items, PRESENT: _present, EACH: _each})
     made.tests["None"] = test_none
     return made
 
@@ -332,8 +332,10 @@ def adapt(tree: nodes.Template) -> None:
     for loop in tree.find_all(nodes.For):
         source = cast("nodes.Expr", loop.iter)
         if isinstance(loop.target, nodes.Name) and loop.target.name == "this":
-            source = _filtered(_tolerant(source), EACH)
-        loop.iter = _filtered(source, COUNTED)  # every iteration is counted, so that nested loops over long data end
+            source = _apply_filter(_tolerant(source), EACH)
+        loop.iter = _apply_filter(
+            source, COUNTED
+        )  # every iteration is counted, so that nested loops over long data end
 
 
 def key_of(node: nodes.Node) -> str | int | None:
@@ -390,10 +392,10 @@ def _tolerant(expression: nodes.Expr, *, whole: bool = True) -> nodes.Expr:
         for operand in expression.ops:
             operand.expr = _tolerant(operand.expr)
         return expression
-    return _filtered(expression, "optional") if whole else expression
+    return _apply_filter(expression, "optional") if whole else expression
 
 
-def _filtered(expression: nodes.Expr, name: str) -> nodes.Filter:
+def _apply_filter(expression: nodes.Expr, name: str) -> nodes.Filter:
     return nodes.Filter(expression, name, [], [], None, None, lineno=expression.lineno)
 
 
@@ -622,7 +624,7 @@ def _plainer(message: str) -> str:
 
 
 def _placed(translated: Translated) -> Iterator[tuple[int, str, str]]:
-    """Yield the tokens, each with its offset from 1 in place of its line."""
+    """Yield the tokens, each with its offset (counted from 1) in place of its line number."""
     text, at, left = translated.text, 0, _MAX_TOKENS
     tokens = ENVIRONMENT.lexer.tokeniter(text, None)
     while True:
@@ -664,7 +666,7 @@ _WORDS: Final[dict[type[nodes.Node], str]] = {
 def _error_in(node: nodes.Node, bound: Collection[str]) -> str | None:
     """Return the error in one node; `bound` are the loop variables of the template."""
     if not isinstance(node, _ALLOWED):
-        if isinstance(node, nodes.Sub) and (name := _dashed(node)) is not None:
+        if isinstance(node, nodes.Sub) and (name := _dashed_name(node)) is not None:
             return f"`-` is the minus operator here; for a step with `-` in its name, write steps[{name!r}]"
         if isinstance(node, nodes.BinExpr):
             return f"`{node.operator}` is not allowed in a template; compute it in a callable step"
@@ -679,11 +681,11 @@ def _error_in(node: nodes.Node, bound: Collection[str]) -> str | None:
     return None
 
 
-def _dashed(node: nodes.Expr) -> str | None:
+def _dashed_name(node: nodes.Expr) -> str | None:
     """Return the name of the step in `steps.my-step.output`, which is parsed as a subtraction."""
     if isinstance(node, nodes.Getattr):
         return node.attr if isinstance(node.node, nodes.Name) and node.node.name == "steps" else None
-    if not isinstance(node, nodes.Sub) or (before := _dashed(node.left)) is None:
+    if not isinstance(node, nodes.Sub) or (before := _dashed_name(node.left)) is None:
         return None
     right = node.right
     while isinstance(right, (nodes.Getattr, nodes.Getitem)):
@@ -772,7 +774,7 @@ class ShapedInput:
     def __init__(self, source: Mapping[str, Any] | list[Any], *, where: Where | str) -> None:
         self._where = where
         try:
-            self._shape = _compiled(source, where, "")
+            self._shape = _compile(source, where, "")
         except RecursionError as error:
             raise TemplateError(f"{where} is nested too deeply", key=option_of(where)) from error
         self.templates = tuple(_templates(self._shape))
@@ -799,7 +801,7 @@ class ShapedInput:
 
     def value(self, names: Mapping[str, Any]) -> Any:
         """Return the object with every template replaced by its value."""
-        return _rendered(self._shape, names)
+        return _render(self._shape, names)
 
 
 Input: TypeAlias = InputTemplate | ShapedInput
@@ -816,17 +818,17 @@ def compile_input(source: object, *, where: Where | str) -> Input:
     raise TemplateError(message, key=option_of(where))
 
 
-def _compiled(source: object, where: Where | str, path: str) -> Any:
+def _compile(source: object, where: Where | str, path: str) -> Any:
     if isinstance(source, str):
         inside = path[1:]
         here = replace(where, inside=inside) if isinstance(where, Where) else f"{where}, at {inside}"
         return InputTemplate(source, where=here if path else where)
     if isinstance(source, Mapping):
         members = cast("Mapping[object, object]", source)
-        return {str(key): _compiled(value, where, f"{path}.{key}") for key, value in members.items()}
+        return {str(key): _compile(value, where, f"{path}.{key}") for key, value in members.items()}
     if isinstance(source, (list, tuple)):
         elements = cast("list[object]", source)
-        return [_compiled(value, where, f"{path}.{index}") for index, value in enumerate(elements)]
+        return [_compile(value, where, f"{path}.{index}") for index, value in enumerate(elements)]
     return source
 
 
@@ -841,11 +843,11 @@ def _templates(shape: object) -> Iterator[InputTemplate]:
             yield from _templates(value)
 
 
-def _rendered(shape: Any, names: Mapping[str, Any]) -> Any:
+def _render(shape: Any, names: Mapping[str, Any]) -> Any:
     if isinstance(shape, InputTemplate):
         return shape.value(names)
     if isinstance(shape, dict):
-        return {key: _rendered(value, names) for key, value in cast("dict[str, Any]", shape).items()}
+        return {key: _render(value, names) for key, value in cast("dict[str, Any]", shape).items()}
     if isinstance(shape, list):
-        return [_rendered(value, names) for value in cast("list[object]", shape)]
+        return [_render(value, names) for value in cast("list[object]", shape)]
     return shape

@@ -181,7 +181,7 @@ class SharedContext:
 
     def isolated(self) -> dict[str, Any]:
         """Return a copy that a step may modify. Objects that cannot be copied, such as a connection, are shared."""
-        return {key: value if isinstance(value, _UNCHANGING) else _copied(value) for key, value in self.data.items()}
+        return {key: value if isinstance(value, _UNCHANGING) else _copy(value) for key, value in self.data.items()}
 
     def write(
         self, writes: Sequence[Write], trust: Trust = Trust.CLEAN, trusts: Mapping[Path, Trust] | None = None
@@ -195,7 +195,7 @@ class SharedContext:
                 _check_field(type(typed), path[0])
             data = cast("Mapping[str, Any]", _put(data, path, value, ()))
         if typed is not None and writes:
-            typed = _validated(type(typed), data, ())
+            typed = _validate(type(typed), data, ())
             data = _fields(typed)
         self.data, self.typed = data, typed
         self.writes += tuple(writes)
@@ -243,7 +243,7 @@ def _put(container: Any, path: Path, value: Any, above: Path) -> Any:
     if isinstance(container, BaseModel):
         fields = _fields(container)
         changed = {**fields, key: _put(fields.get(key), rest, value, (*above, key)) if rest else value}
-        return _validated(type(container), changed, above)
+        return _validate(type(container), changed, above)
     if not isinstance(container, Mapping):
         where = ".".join(above)
         raise UsageError(
@@ -253,7 +253,7 @@ def _put(container: Any, path: Path, value: Any, above: Path) -> Any:
     return {**members, key: _put(members.get(key), rest, value, (*above, key)) if rest else value}
 
 
-def _validated(model: type[BaseModel], data: Mapping[str, Any], above: Path) -> BaseModel:
+def _validate(model: type[BaseModel], data: Mapping[str, Any], above: Path) -> BaseModel:
     try:
         return model.model_validate(dict(data), by_alias=True, by_name=True)
     except ValidationError as error:
@@ -271,7 +271,7 @@ def _check_field(model: type[BaseModel], name: str) -> None:
         raise UsageError(f"the context has no {name!r}{nearest(name, model.model_fields)}")
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     try:
         return deepcopy(value)
     except (TypeError, CopyError):

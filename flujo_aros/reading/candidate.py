@@ -795,7 +795,8 @@ def _keys_behind_gaps(parts: list[str], strings: list[str]) -> Iterator[str]:
 
 
 def _without_comments(rest: str) -> str | None:
-    """Replace each comment with a space. None if one has quotes, refers to the answer, or precedes a colon."""
+    """Replace each comment with a space. Returns None if a comment has quotes, refers to the answer, or precedes a
+    colon."""
     if "/" not in rest:
         return rest
     parts = _COMMENT.split(rest)

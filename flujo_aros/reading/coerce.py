@@ -175,7 +175,7 @@ class Coercion:
         return take(node, shape, path)
 
     def _stays(self, node: Scanned, shape: Shape) -> bool:
-        """Return whether a container of valid JSON stays unchanged."""
+        """Return whether a container of valid JSON needs no conversion."""
         return not fit(node.plain, shape) & CONVERTS and not (self.bent and self._is_bent(node))
 
     def _free(self, node: Node, path: Path) -> Any:
@@ -790,7 +790,8 @@ class Coercion:
         foreign = any(key in branch.properties for key in lost for branch in shape.branches)
         titles = {fold(branch.title) for branch in shape.branches}
         labelled = any(word in titles for key in lost for word in scalars.name_words(key))  # `dog_name`
-        moved = labelled or any(edit.code == "moved_key" for edit in edits)  # its key may have named the alternative
+        # the moved key may have named the alternative
+        moved = labelled or any(edit.code == "moved_key" for edit in edits)
         named = _names_another(node, edits, rest, chosen, shape)
         if (
             tied

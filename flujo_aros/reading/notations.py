@@ -95,7 +95,7 @@ def read_lines(text: str, shape: Shape) -> Node | None:
 
 
 def _in_lines(text: str, shape: Shape) -> str:
-    """Return the text with each field of `name: Ann, age: 41` on its own line, in the same number of characters."""
+    """Return the text with each field of `name: Ann, age: 41` on its own line. Its length does not change."""
 
     def parted(found: re.Match[str]) -> str:
         return "\n".ljust(len(found[0])) if shape.knows(found["key"] or found["name"]) else found[0]
@@ -107,7 +107,7 @@ def _in_lines(text: str, shape: Shape) -> str:
 
 
 def _unmarked(found: re.Match[str]) -> str:
-    """Return a key without its bullet and emphasis, in the same number of characters."""
+    """Return a key without its bullet and emphasis, padded to the same length."""
     return f"{found['indent']}{found['key']}:".ljust(len(found[0]))
 
 
@@ -462,7 +462,7 @@ def read_tags(text: str, shape: Shape) -> Node | None:
 
 
 def _value(raw: str, start: int, shape: Shape) -> Node | None:
-    """Return the value in a tag or a cell; None if it is unclear how much of it is meant."""
+    """Return the value in a tag or a cell, or None if it is unclear how much of the text belongs to it."""
     text = raw.strip()
     start += len(raw) - len(raw.lstrip())
     end = start + len(text)
@@ -543,7 +543,7 @@ _STRING: Final = expression(r"(?P<quote>[\"'])(?:[^\"'\\\n]|\\.|(?!(?P=quote))[\
 def as_objects(text: str, shape: Shape) -> str | None:
     """Return the text with braces in place of calls of `dict` and of the contract's models: `Ticket(title="x")`.
 
-    It keeps its length.
+    The length of the text does not change.
 
     >>> from flujo_aros.contract import compile_contract
     >>> as_objects("Ticket(title='x')", compile_contract({"title": "Ticket", "type": "object"}).shape)

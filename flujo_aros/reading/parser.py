@@ -587,7 +587,8 @@ class Parser:
     # --- values -------------------------------------------------------------------------------------------------------
 
     def _value(self, shape: Shape, *, member: bool) -> bool:
-        """Read one value. False if a container was opened (or the text ended) and the caller must look at the stack."""
+        """Read one value. Returns False if a container was opened, or the text ended, so that the caller must look at
+        the stack."""
         text, pos = self.text, self.pos
         char = text[pos : pos + 1]
         if char in ("{", "["):
@@ -884,7 +885,7 @@ class Parser:
     # --- between items ------------------------------------------------------------------------------------------------
 
     def _separator(self, closer: str) -> bool:
-        """Move past the comma before the next item. False if the container ended instead."""
+        """Move past the comma before the next item. Returns False if the container ended instead."""
         quick = self._quick_separator(closer)
         if quick is not None:
             return quick
@@ -951,7 +952,7 @@ class Parser:
         return None
 
     def _begins_item(self, frame: Frame) -> bool:
-        """Move to the next item, past blanks and superfluous commas. False if the container ended instead."""
+        """Move to the next item, past blanks and superfluous commas. Returns False if the container ended instead."""
         while True:
             if self.growing and frame.kind == OBJECT:
                 self._await_member(frame)

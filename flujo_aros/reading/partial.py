@@ -344,7 +344,7 @@ class JsonPreview:
         self.in_doubt = in_doubt
 
     def give_up(self) -> None:
-        """Record that it cannot be read: the preview stays, but nothing in it is final."""
+        """Record that the value cannot be read: the preview stays, but nothing in it is final."""
         self._restart()
         self.rules = self.rules._replace(finals=False)
 
@@ -605,7 +605,7 @@ class JsonPreview:
     # --- the end ----------------------------------------------------------------------------------------------
 
     def finish(self, value: Any = NOTHING) -> None:
-        """Record its value after it was read to its end; NOTHING if it is not an answer."""
+        """Record the value of the candidate after it was read to its end; NOTHING if it is not an answer."""
         shown = self.whole
         if value is NOTHING:
             self.give_up()

@@ -239,7 +239,8 @@ class TagReader(Generic[T]):
             self._text.final.add(None)
 
     def _read_json(self) -> bool:
-        """Read the payload up to the end of its JSON, ignoring tags inside strings. False if it is not complete."""
+        """Read the payload up to the end of its JSON, ignoring tags inside strings. Returns False if the JSON is not
+        complete."""
         start = 0 if self.opening is None else self.opening[1]
         if self.growing:
             self._unread = self._parse_on(start)
@@ -507,7 +508,7 @@ class BlockPreview:
             return
         self._preview.follow(parser)
         self._over = parsed is not None
-        if parsed is not None:  # until then another object could be the first valid JSON
+        if parsed is not None:  # before the object ends, another one could be the first valid JSON
             self._preview.rules = Rules(typed=False, exact=True)
             complete = all(parsed.plain.get(key) is not None for key in self.contract.keys)
             self._preview.finish(self._preview.whole if complete else NOTHING)
@@ -669,7 +670,8 @@ async def judged_awaiting(outcome: Outcome[T], checks: Sequence[Check]) -> Outco
 
 
 def is_settled(outcome: Accepted[Any]) -> bool:
-    """Return whether checks have already run. A value that was openly made up because of them need not satisfy them."""
+    """Return whether checks have already run. A value that was synthesized because of failed checks need not satisfy
+    them."""
     return outcome.origin == "synthesize"
 
 
@@ -715,7 +717,7 @@ def _event_in(text: str, contract: EventContract, look: Look, *, truncated: bool
         return _of_a_kind(_with_echoes(outcome, text, heard), contract, text)
     prose = mask_reasoning(text, unopened=True).strip()
     if outcome.reason in _NOTHING_READ or (outcome.reason in _NO_EVENT and is_prose(prose)):
-        begun = truncated and not prose.strip("\"'`")  # only an opening quotation mark arrived
+        begun = truncated and not prose.strip("\"'`")  # nothing but an opening quotation mark has arrived
         if heard != text or (prose and not begun and is_slot(prose, contract.example)):
             return _echoed(text)
         if prose and (cut := cut_prose(text, "$.text", truncated=truncated)) is not None:
@@ -927,7 +929,7 @@ class _Cleaning:
         self._span = (0, size)
         kind = self.event.get("kind")
         if kind is not None and not isinstance(kind, str):
-            self.event["kind"] = _shown(kind)  # not one of the kinds: the fallback replaces it
+            self.event["kind"] = _shown(kind)  # the kind is not allowed, so the fallback replaces it
         self._clean_winner(judged=contract.judges_winner)
         self._clean_scores()
         self._clean_numbers()

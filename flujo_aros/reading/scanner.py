@@ -299,7 +299,7 @@ class Scanner:
         if citation is None and not _CHECKBOX_OR_LINK.matches(self.text, start, growing=self.growing):
             return False
         if start and self.text[start - 1] in "]}" and start != self.prose_to:
-            return False  # it directly follows an answer
+            return False  # the bracket directly follows an answer
         self.prose_to = citation.end() if citation else start
         self.cited = self.cited or citation is not None
         return True

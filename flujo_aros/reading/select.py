@@ -413,7 +413,8 @@ class Search(Generic[T]):
         last = self.found[-1] if self.found else None
         broken = last is not None and last.end == before and last.reason in (Reason.MALFORMED, Reason.TRUNCATED)
         if last is not None and last.end == before and last.reason is Reason.AMBIGUOUS:
-            broken = bool(self.text[before : candidate.start].strip())  # more of the same object, or another answer
+            # the text is more of the same object, or another answer
+            broken = bool(self.text[before : candidate.start].strip())
         if self.shape.anything and scanner.is_held(self.text, candidate.start, candidate.end):
             return True
         return scanner.is_fragment(self.text, before, candidate.start, candidate.end, broken=broken)
@@ -668,7 +669,7 @@ class Search(Generic[T]):
         return candidate if following.value is NOTHING else whole
 
     def _parse_on(self, candidate: Candidate[T], following: Following) -> bool:
-        """Read what has arrived of a candidate. False if more of the text, or all of it, is needed."""
+        """Read the part of a candidate that has arrived. Returns False if more of the text, or all of it, is needed."""
         text, start, preview = self.text, candidate.start, following.preview
         parsed = following.read_on(text)
         if not isinstance(parsed, Failure):
@@ -704,7 +705,7 @@ class Search(Generic[T]):
         kinds = contract.kinds if isinstance(contract, EventContract) else ()
         in_a_row = bool(self.found) and BETWEEN.fullmatch(self.text, self.before, start) is not None
         lists = self.shape.anything or self.shape.only_lists
-        if in_a_row and lists:  # they may be collected: the first is then the first of a list
+        if in_a_row and lists:  # the rows may be collected, so that this value is the first of a list
             for answer in self.answers:
                 if answer.following is not None:
                     answer.following.preview.give_up()
@@ -944,7 +945,7 @@ class Search(Generic[T]):
         return self._accept(whole) if whole.valid is not None else None
 
     def _is_empty(self) -> bool:
-        """Return whether no place contains anything like an answer."""
+        """Return whether nothing in the text looks like an answer."""
         return all(candidate.reason is Reason.ECHOED_SCHEMA for candidate in self.found)
 
     def _again(self, inner: str) -> Reading[T]:

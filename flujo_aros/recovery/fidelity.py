@@ -247,7 +247,7 @@ class Source:
         words = folded(leaf.replace("\\", ""))
         if len(words) >= _SHORT or not words.isascii() or not words.isalnum():
             return self._said.count(words)
-        end = "" if len(words) == _SHORT - 1 else "(?![a-z0-9])"  # "pens" mentions a pen
+        end = "" if len(words) == _SHORT - 1 else "(?![a-z0-9])"  # "pens" counts as a mention of "pen"
         return len(re.findall(rf"(?<![a-z0-9]){re.escape(words)}{end}", self._said))
 
     def _elsewhere(self, leaf: object) -> int:
@@ -310,7 +310,7 @@ def _named_numbers(words: Sequence[str]) -> Iterator[float]:
     [36.0, 205.0, 1012.0]
     """
     total, below = 0.0, 0.0  # the thousands of the number so far, and the rest of it
-    last: float | None = None  # its last word; None outside a number
+    last: float | None = None  # the value of the last word; None outside a number
     for word in words:
         number, multiple = _NAMED.get(word), _MULTIPLES.get(word)
         if multiple is not None:

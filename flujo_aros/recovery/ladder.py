@@ -76,7 +76,7 @@ class Ladder(Configured):
         """Return whether this reading is final, so that no plan is needed."""
         if not isinstance(read, Accepted):
             return False
-        return not isinstance(read.value, Event) or isinstance(_counted(read, self.stages), Accepted)
+        return not isinstance(read.value, Event) or isinstance(_reject_empty_event(read, self.stages), Accepted)
 
     def asks_after(self, rejected: Rejected, contract: Contract[Any]) -> bool:
         """Return whether a stage would make a model call for such a rejection."""
@@ -112,8 +112,8 @@ _OWN: Final = ("first", "resume")
 """The stages whose reply is the model's own first answer."""
 
 
-def _counted(outcome: Outcome[T], stages: Sequence[AnyStage]) -> Outcome[T]:
-    """Return the outcome. An event from an empty reply is not an answer yet if a stage would ask again."""
+def _reject_empty_event(outcome: Outcome[T], stages: Sequence[AnyStage]) -> Outcome[T]:
+    """Return the outcome, or a rejection in place of an event from an empty reply if a stage would ask again."""
     event = outcome.value if isinstance(outcome, Accepted) else None
     if not isinstance(event, Event) or not (event.is_raw_fallback and event.says_nothing) or not _asks_again(stages):
         return outcome
@@ -203,13 +203,13 @@ class Climb(Generic[T]):
 
     def over(self, first: Reply, read: Outcome[T]) -> Plan[T]:
         """Run stage after stage until there is a value. `read` is the outcome of the first reply."""
-        outcome = _counted(read, self._ladder.stages)
+        outcome = _reject_empty_event(read, self._ladder.stages)
         if not isinstance(outcome, Rejected):
             return outcome
         self._heard("first", first)
         self._settle(outcome)
         past = Past.of(outcome)
-        ordered = self._ordered()
+        ordered = self._order()
         for index, stage in enumerate(ordered):
             if past.current.reason not in stage.answers:
                 continue
@@ -350,7 +350,7 @@ class Climb(Generic[T]):
     def _with_attempts(self, rejected: Rejected) -> Rejected:
         return replace(rejected, attempts=tuple(self._attempts))
 
-    def _ordered(self) -> Sequence[AnyStage]:
+    def _order(self) -> Sequence[AnyStage]:
         """Return the stages in order. In an adaptive ladder, the most successful asking stages come first."""
         stages, known = self._ladder.stages, self._evidence
         if known is None:

@@ -293,12 +293,12 @@ def _read_oddly(reply: Reply, contract: Contract[T]) -> Outcome[T]:
     end = len(reply.text)
     if reply.thought:
         outcome = read(reply.text, contract, truncated=reply.truncated)
-        return _inferred(outcome, "from-thinking", (0, end)) if isinstance(outcome, Accepted) else outcome
+        return _with_inferred_repair(outcome, "from-thinking", (0, end)) if isinstance(outcome, Accepted) else outcome
     if reply.truncated and contract.risk >= Risk.INFERRED:
         # Unlike a budget, an error does not make it likely that the model was about to continue.
         outcome = read(reply.text, contract)
         if isinstance(outcome, Accepted) and ends_by_itself(outcome):
-            return _inferred(outcome, BROKEN_OFF.replace("_", "-"), (end, end))
+            return _with_inferred_repair(outcome, BROKEN_OFF.replace("_", "-"), (end, end))
     return read(reply.text, contract, truncated=reply.truncated)
 
 
@@ -312,7 +312,7 @@ def ends_by_itself(outcome: Accepted[Any]) -> bool:
 _OPEN_ENDED: Final = (str, bool, int, float, NoneType, Block)
 
 
-def _inferred(outcome: Accepted[T], code: str, span: tuple[int, int]) -> Accepted[T]:
+def _with_inferred_repair(outcome: Accepted[T], code: str, span: tuple[int, int]) -> Accepted[T]:
     """Return the outcome with one more repair, about where the text was or how it ended."""
     words = outcome.text[slice(*span)][:80]
     repairs = (*outcome.repairs, Repair(code, Risk.INFERRED, "$", span, words, words))

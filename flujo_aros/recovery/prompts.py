@@ -50,7 +50,7 @@ _TEXT: Final = "Write the answer itself: no quotation marks and no JSON around i
 _BLOCK: Final = "Keep the rest of your answer as it was."
 
 _LETTERS: Final = str.maketrans("0123456789", "ghijklmnop")
-"""Letters only, so that it cannot be mistaken for a value."""
+"""The answer consists of letters only, so that it cannot be mistaken for a value."""
 _MAX_ISSUES: Final = 20
 _MAX_ISSUE_CHARS: Final = 300
 _MAX_FEEDBACK_CHARS: Final = 4_000
@@ -78,7 +78,7 @@ def patch_prompt(wanted: Contract[Any], failing: Rejected, vault: Vault) -> str:
 
 def retry_prompt(contract: Contract[Any], failing: Rejected) -> str:
     """Tell the model in the conversation what was wrong with its reply and what to do now."""
-    feedback = failing.feedback(advice=contract.mode != "block")  # which requires prose too, as the format says
+    feedback = failing.feedback(advice=contract.mode != "block")  # a block also requires prose, as the format says
     return f"{clip(feedback, _MAX_FEEDBACK_CHARS)}\n\n{form_prompt(contract)}"
 
 

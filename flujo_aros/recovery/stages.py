@@ -256,7 +256,7 @@ class Resume(Rung):
         whole = joined(cut, begin, reply.text)
         if whole is not None:
             return read(Reply(whole, reply.truncated, refused=reply.refused))
-        return read(reply, partial(_restarted, cut=past.first, task=task))
+        return read(reply, partial(_restart_outcome, cut=past.first, task=task))
 
     def _larger(self, task: Task[Any]) -> bool:
         known = self.max_tokens is not None or task.max_tokens is not None
@@ -284,7 +284,7 @@ def joined(cut: str, begin: str, rest: str) -> str | None:
     >>> joined('{"name": "pen", "qty', '"pen", "qty', '"pen", "qty": 3}')
     '{"name": "pen", "qty": 3}'
     """
-    for opening in (rest, rest.lstrip(), _unfenced(rest)):
+    for opening in (rest, rest.lstrip(), _without_fence(rest)):
         if opening.startswith(begin):
             return cut[: len(cut) - len(begin)] + opening
     # A model may begin a few words later, or from the start: either way the overlap shows where the parts meet.
@@ -296,7 +296,7 @@ def joined(cut: str, begin: str, rest: str) -> str | None:
     return None
 
 
-def _restarted(outcome: Outcome[T], cut: Rejected, task: Task[T]) -> Outcome[T]:
+def _restart_outcome(outcome: Outcome[T], cut: Rejected, task: Task[T]) -> Outcome[T]:
     """Return the outcome of a model that started over instead of continuing. It counts if it repeats the cut reply."""
     outcome = keeping(outcome, cut, task.contract, cut=True)
     # Any words are valid text, or could be wrapped as an event: without an overlap they may be the rest of the reply,
@@ -317,7 +317,7 @@ def _is_any_words(outcome: Accepted[Any], contract: Contract[Any]) -> bool:
     return made_up or unframed or (isinstance(value, Block) and not value.fields)
 
 
-def _unfenced(text: str) -> str:
+def _without_fence(text: str) -> str:
     """Return the text without the fence that some models put around every piece of code."""
     if not text.lstrip().startswith("```"):
         return text
@@ -344,11 +344,11 @@ class Simplify(Rung):
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
         """Skip the stage for a schema that is not an object, is open, or contains lists of objects."""
-        return None if _flat(task.contract) else "the schema cannot be flattened to an object of strings"
+        return None if _flatten(task.contract) else "the schema cannot be flattened to an object of strings"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """Make one request in the conversation, with the flat schema enforced if the provider supports it."""
-        fields = _flat(task.contract)
+        fields = _flatten(task.contract)
         if fields is None:
             return past.latest
         flat = _contract_of(fields)
@@ -367,10 +367,12 @@ class Simplify(Rung):
                     holder = holder.setdefault(part, {})
                 several = fields.get(path, {}).get("type") == "array"
                 holder[name] = [part for part in _SEPARATORS.split(text.strip()) if part] if several else text
-        return read(Reply(to_json(whole).decode(), truncated=False), partial(_simplified, answer=answer, reply=reply))
+        return read(
+            Reply(to_json(whole).decode(), truncated=False), partial(_with_simplify_repairs, answer=answer, reply=reply)
+        )
 
 
-def _simplified(outcome: Outcome[T], answer: Accepted[Any], reply: Reply) -> Outcome[T]:
+def _with_simplify_repairs(outcome: Outcome[T], answer: Accepted[Any], reply: Reply) -> Outcome[T]:
     """Return the outcome with the repairs that led to it, relative to the text that the model actually wrote."""
     if isinstance(outcome, Rejected):
         return replace(outcome, text=reply.text)
@@ -398,7 +400,7 @@ def _about(schema: JsonSchema) -> str:
     return "; ".join([*words, "empty if not known"])
 
 
-def _flat(contract: Contract[Any]) -> dict[str, JsonSchema] | None:
+def _flatten(contract: Contract[Any]) -> dict[str, JsonSchema] | None:
     """Return the fields of a schema by their dotted names, or None if it cannot be flattened."""
     if contract.mode != "json":
         return None
@@ -532,7 +534,7 @@ class LlmRepair(Rung):
             answer = prompts.unmasked((yield ask), vault)
             if isinstance(answer, Rejected):
                 return answer
-            outcome = read(answer, partial(_judged, failing=failing, source=past.current, task=task))
+            outcome = read(answer, partial(_judge_repair, failing=failing, source=past.current, task=task))
             if not isinstance(outcome, Rejected):
                 return outcome
             if has_issue(outcome, MADE_UP):
@@ -556,7 +558,7 @@ class LlmRepair(Rung):
         return prompts.repair_prompt(task.contract, failing, vault, enforced=self._is_enforced(task))
 
 
-def _judged(outcome: Outcome[T], failing: Rejected, source: Rejected, task: Task[T]) -> Outcome[T]:
+def _judge_repair(outcome: Outcome[T], failing: Rejected, source: Rejected, task: Task[T]) -> Outcome[T]:
     """Reject a repair that changes a correct part or makes something up."""
     return grounded(keeping(outcome, failing, task.contract), source.text, task.contract, draft=source.draft)
 
@@ -610,14 +612,14 @@ class Patch(Rung):
             if isinstance(answer, Rejected):
                 return answer
             judge = partial(grounded, source=source.text, contract=task.contract, draft=source.draft)
-            outcome = _patched(answer, form, draft, places, read, judge)
+            outcome = _patch(answer, form, draft, places, read, judge)
             if not isinstance(outcome, Rejected) or has_issue(outcome, MADE_UP):
                 return outcome
             failing = outcome if outcome.draft else failing
         return outcome
 
 
-def _patched(
+def _patch(
     reply: Reply, form: Contract[Any], draft: Draft, places: dict[str, Place], read: ReadReply[T], judge: Judge[T]
 ) -> Outcome[T]:
     """Return the outcome of the draft with the reply inserted."""
@@ -872,7 +874,7 @@ def _event(contract: EventContract, past: Past) -> Outcome[Event]:
             # A reply that reads well and was INVALID has failed a check, perhaps one that the caller alone knows.
             return _settled(said, rejected, contract, rejected.issues if rejected.reason is Reason.INVALID else ())
     for rejected in spoken:
-        if (made := _wrapped(before_runaway(rejected.text), plain)) is not None:
+        if (made := _wrap_other_form(before_runaway(rejected.text), plain)) is not None:
             return _settled(made, rejected, contract)
     return _settled(_made(plain.fallback, PLACEHOLDER, past.first.text), past.first, contract)
 
@@ -899,7 +901,7 @@ def _settled(
     return Accepted(event, Trust.SYNTHESIZED, "synthesize", repairs, said.text)
 
 
-def _wrapped(text: str, contract: EventContract) -> Accepted[Event] | None:
+def _wrap_other_form(text: str, contract: EventContract) -> Accepted[Event] | None:
     """Return an event around text that was written in another form, at any risk, or None if there was none."""
     cut = read_text(text, contract, risk=Risk.LOSSY)
     if isinstance(cut, Accepted):

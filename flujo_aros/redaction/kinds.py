@@ -297,7 +297,7 @@ def _spellings(label: _Labelled, quotes: Quotes) -> Iterator[str]:
 
 def _labelled(text: str) -> Iterator[_Labelled]:
     """Yield each value with the label of a secret, in any order."""
-    lowered = _lowered(text)
+    lowered = _lower(text)
     for names, at_word, behind in _grammar():
         for name in names:
             for found in name.finditer(lowered):
@@ -314,7 +314,7 @@ def _behind(text: str, end: int, behind: tuple[tuple[re.Pattern[str], bool], ...
             yield _Labelled(value[part], value.span(part), sure, part in _QUOTED)
 
 
-def _lowered(text: str) -> str:
+def _lower(text: str) -> str:
     """Return the text in lower case, of the same length: only `İ` has two characters in lower case."""
     return text.replace("İ", "i").lower()
 
@@ -325,7 +325,7 @@ def _lowered(text: str) -> str:
 def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the values of variables whose names say that they are secret, such as `OPENAI_API_KEY`.
 
-    Values shorter than eight characters are left out: they would be found everywhere.
+    Values shorter than eight characters are left out, because they would match ordinary text.
 
     >>> secrets_in({"SHOP_API_KEY": "correct-horse", "LANG": "en_GB.UTF-8"})
     ('correct-horse',)
@@ -382,8 +382,8 @@ def _texts_of(name: str, value: object, *, known: bool) -> Iterator[str]:
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
     scheme, _, rest = text.strip().partition(" ")
     text = rest.strip() if rest and scheme.lower() in _SCHEMES else text.strip()
-    sure = known or _field_name().search(_spelled(name)) is not None
-    maybe = _MAYBE.search(_spelled(name)) is not None and _looks_random(text)
+    sure = known or _field_name().search(_snake_case(name)) is not None
+    maybe = _MAYBE.search(_snake_case(name)) is not None and _looks_random(text)
     if (sure or maybe) and _is_value(text) and len(text) >= _SHORTEST:
         yield text
 
@@ -418,7 +418,7 @@ def _reveal(value: object) -> Callable[[], Any] | None:
     return reveal
 
 
-def _spelled(name: str) -> str:
+def _snake_case(name: str) -> str:
     """Return a name with `_` before each word that begins with a capital letter: `apiKey` is `api_Key`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
 

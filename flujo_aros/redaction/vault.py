@@ -51,7 +51,7 @@ class Vault:
 
     def __post_init__(self) -> None:
         text = self.text.casefold() if "[" in self.text else ""
-        while f"[{self._word}-" in text:  # a text that already contains such labels must come back unchanged
+        while f"[{self._word}-" in text:  # a text that already contains such labels must be restored unchanged
             self._word += "x"
 
     def hide(self, text: str, *, fitted: bool = False) -> str:
@@ -63,13 +63,13 @@ class Vault:
         done, quotes = 0, Quotes(text)
         for start, end in self.places_in(text):
             label = self._label(text[start:end], quotes.around(start, end) if "\\" in text[start:end] else None)
-            parts += [text[done:start], _fitted(label, end - start) if fitted else label]
+            parts += [text[done:start], _fit(label, end - start) if fitted else label]
             done = end
         return "".join([*parts, text[done:]]) if parts else text
 
     def places_in(self, text: str) -> list[tuple[int, int]]:
         """Return the spans of the known secrets in a text, in order."""
-        return _joined(sorted(self._found(text)))
+        return _join_spans(sorted(self._found(text)))
 
     @property
     def found(self) -> dict[str, str]:
@@ -152,11 +152,11 @@ def _written(secret: str, quotes: Quotes, start: int, end: int) -> str:
     return f'"{escaped(secret, chr(34))}"' if bare else secret
 
 
-def _fitted(label: str, size: int) -> str:
+def _fit(label: str, size: int) -> str:
     return label.ljust(size, "*") if len(label) <= size else "*" * size
 
 
-def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def _join_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the spans without overlaps; they are given in order."""
     joined: list[tuple[int, int]] = []
     for start, end in spans:

@@ -223,13 +223,13 @@ def advise(
         if model.replies >= _ENOUGH and model.fallback_rate > FALLBACK_LINE:
             yield Advice(
                 "fallback",
-                f"{share_words(model.fallback_rate)} of replies of {_named(model.model)} were prose that had to be "
-                f"wrapped (the threshold is {share_words(FALLBACK_LINE)}): show it an example event in the prompt, or "
-                "use another model",
+                f"{share_words(model.fallback_rate)} of replies of {_model_name(model.model)} were prose that had to "
+                f"be wrapped (the threshold is {share_words(FALLBACK_LINE)}): show it an example event in the prompt, "
+                "or use another model",
             )
     for found in rejections:
         if found.of >= _ENOUGH and found.replies / found.of > _OFTEN:
-            which = f"first replies of {_named(found.model)}{_to(found.step)}"
+            which = f"first replies of {_model_name(found.model)}{_to(found.step)}"
             share, kind = share_words(found.replies / found.of), code_words(found.reason)
             known = Reason(found.reason) if found.reason in set(Reason) else None
             what = NEXT[known] if known else "Look at them with aros explain."
@@ -240,7 +240,7 @@ def advise(
             place = "the answer" if repair.place == "$" else f"`{repair.place}`"
             yield Advice(
                 "repair",
-                f"{place} {words[0]} in {share_words(repair.share)} of replies of {_named(repair.model)}"
+                f"{place} {words[0]} in {share_words(repair.share)} of replies of {_model_name(repair.model)}"
                 f"{_to(repair.step)}: {words[1]}",
             )
     for stage in stages:
@@ -252,7 +252,7 @@ def advise(
             )
 
 
-def _named(model: str) -> str:
+def _model_name(model: str) -> str:
     return f"model {model}" if model else "the model"
 
 
@@ -335,7 +335,7 @@ def _number(rows: Iterable[Any], column: str = "", *values: str) -> int:
     return sum(row.number for row in rows if not column or getattr(row, column) in values)
 
 
-def _by(rows: _Rows, *columns: str) -> dict[Any, list[Any]]:
+def _group_by(rows: _Rows, *columns: str) -> dict[Any, list[Any]]:
     """Return the rows by the values of these columns, or by the value of one; the largest number first."""
     found: defaultdict[Any, list[Any]] = defaultdict(list)
     for row in rows:
@@ -347,7 +347,7 @@ def _by(rows: _Rows, *columns: str) -> dict[Any, list[Any]]:
 
 def _counts(rows: _Rows, column: str) -> dict[str, int]:
     """Return the numbers by the value of a column, the largest first."""
-    return {value: _number(of) for value, of in _by(rows, column).items() if value}
+    return {value: _number(of) for value, of in _group_by(rows, column).items() if value}
 
 
 def _usage(rows: _Rows) -> Usage:
@@ -404,7 +404,7 @@ def diagnose(connection: Connection, span: Span) -> Health:
 
 
 def _models(asks: _Rows, faults: _Rows, first: _Rows) -> Iterator[ModelHealth]:
-    calls, replies, failed = _by(asks, "model"), _by(first, "model"), _by(faults, "model")
+    calls, replies, failed = _group_by(asks, "model"), _group_by(first, "model"), _group_by(faults, "model")
     found = [
         ModelHealth(
             model=model,
@@ -432,14 +432,14 @@ def _worst_steps(steps: _Rows) -> Iterator[StepHealth]:
             seconds=sum(row.seconds or 0.0 for row in rows) / (sum(row.timed for row in rows) or 1),
             usage=_usage(rows),
         )
-        for (pipeline, place), rows in _by(steps, "pipeline", "place").items()
+        for (pipeline, place), rows in _group_by(steps, "pipeline", "place").items()
     ]
     yield from sorted(found, key=lambda step: (-step.trouble, -step.runs, step.step))[:_MOST_STEPS]
 
 
 def _repairs(edits: _Rows, readings: _Rows) -> Iterator[RepairHealth]:
-    read = _by([row for row in readings if row.outcome == "accepted"], "step_place", "model")
-    found = _by(edits, "code", "risk", "place", "step_place", "model").items()
+    read = _group_by([row for row in readings if row.outcome == "accepted"], "step_place", "model")
+    found = _group_by(edits, "code", "risk", "place", "step_place", "model").items()
     for (code, risk, place, step, model), rows in islice(found, _MOST_REPAIRS):
         replies = _number(rows)
         of = max(_number(read[step, model]), replies)
@@ -447,15 +447,15 @@ def _repairs(edits: _Rows, readings: _Rows) -> Iterator[RepairHealth]:
 
 
 def _stages(ran: _Rows, asks: _Rows) -> Iterator[StageHealth]:
-    spent = _by(asks, "stage")
-    for stage, rows in _by(ran, "stage").items():
+    spent = _group_by(asks, "stage")
+    for stage, rows in _group_by(ran, "stage").items():
         accepted = _number(rows, "outcome", "accepted")
         yield StageHealth(stage=stage, ran=_number(rows), accepted=accepted, usage=_usage(spent[stage]))
 
 
 def _rejections(first: _Rows) -> Iterator[Rejections]:
-    of = _by(first, "model", "step_place")
-    rejected = _by([row for row in first if row.outcome == "rejected"], "model", "step_place", "reason")
+    of = _group_by(first, "model", "step_place")
+    rejected = _group_by([row for row in first if row.outcome == "rejected"], "model", "step_place", "reason")
     for (model, step, reason), rows in rejected.items():
         yield Rejections(model, step, reason, _number(rows), _number(of[model, step]))
 

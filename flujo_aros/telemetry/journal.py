@@ -256,7 +256,7 @@ class Writer:
                 left.append(record)
                 _close_waiting(tables, record)
             else:
-                tables.setdefault(table, []).append(self._masked(table, to_row(record)))
+                tables.setdefault(table, []).append(self._mask_row(table, to_row(record)))
         try:
             with self._engine().begin() as connection:
                 for each in left:
@@ -272,7 +272,7 @@ class Writer:
         self._failing = ""
         return True
 
-    def _masked(self, table: str, row: _Row) -> _Row:
+    def _mask_row(self, table: str, row: _Row) -> _Row:
         for name in MASKED[table]:
             value = row.get(name)
             if value:
@@ -421,7 +421,7 @@ class Journal:
         pipeline: str | None = None,
     ) -> list[JournalRun]:
         """Return the runs, newest first."""
-        query = _counted().order_by(RUNS.c.started.desc(), RUNS.c.run_id).limit(limit)
+        query = _with_counts().order_by(RUNS.c.started.desc(), RUNS.c.run_id).limit(limit)
         if since is not None:
             query = query.where(RUNS.c.started >= since.timestamp())
         if status is not None:  # a lost run is detected below, by its process
@@ -478,7 +478,8 @@ class Journal:
             )
 
     def prune(self, *, older_than: timedelta | None = None, max_runs: int | None = None) -> int:
-        """Remove runs older than that, and all but the newest `max_runs`. Returns how many were removed."""
+        """Remove runs that are older than `older_than`, and all but the newest `max_runs`. Returns the number of
+        removed runs."""
         gone: set[str] = set()
         with self._reading(change=True) as connection:
             if older_than is not None:
@@ -552,7 +553,7 @@ def _find(connection: sa.Connection, run: str) -> str:
 def _story(connection: sa.Connection, run: str) -> Story:
     """Return the complete story of one run, in the order of events."""
     run_id = _find(connection, run)
-    head = _run(connection.execute(_counted().where(RUNS.c.run_id == run_id)).one())
+    head = _run(connection.execute(_with_counts().where(RUNS.c.run_id == run_id)).one())
     repairs: dict[int, list[JournalRepair]] = defaultdict(list)
     for repair in _records(connection, JournalRepair, run_id):
         repairs[repair.reading_id].append(repair)
@@ -564,7 +565,7 @@ def _story(connection: sa.Connection, run: str) -> Story:
         replace(reading, repairs=tuple(repairs[reading.id])) for reading in _records(connection, JournalReading, run_id)
     )
     notes = _by_step(note for note in _records(connection, JournalNote, run_id) if note.data)
-    gone_on = _gone_on(steps)
+    gone_on = _continued_steps(steps)
     rows: dict[int, list[JournalStep]] = defaultdict(list)
     for each in steps:
         rows[gone_on.get(each.id, each.id)].append(each)
@@ -594,7 +595,7 @@ def _of(parts: Mapping[int, list[T]], steps: Iterable[int]) -> tuple[T, ...]:
     return tuple(part for step in steps for part in parts.get(step, ()))
 
 
-def _gone_on(steps: Sequence[JournalStep]) -> dict[int, int]:
+def _continued_steps(steps: Sequence[JournalStep]) -> dict[int, int]:
     """Return the steps that paused and have continued since, each with the row that continues it."""
     newest = {step.name: step.id for step in steps}
     return {step.id: newest[step.name] for step in steps if step.status == "resumed" and newest[step.name] != step.id}
@@ -611,7 +612,7 @@ def _pauses(steps: Sequence[JournalStep], rows: Iterable[Sequence[JournalStep]])
 
 def _reopen(connection: sa.Connection, run_id: str, settled: Collection[str]) -> dict[str, int]:
     """Return the ids of the unsettled steps of a run, by name, after deleting the rows of their nested steps and calls.
-    Paused steps are left alone, because they continue in another row (see `_gone_on`).
+    Paused steps are left alone, because they continue in another row (see `_continued_steps`).
     """
     query = sa.select(STEPS.c.name, STEPS.c.id).where(STEPS.c.run_id == run_id, STEPS.c.status.not_in(_PAUSED))
     found = connection.execute(query.order_by(STEPS.c.id))
@@ -627,7 +628,7 @@ def _batches(values: list[T], size: int) -> Iterable[list[T]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
-def _counted() -> sa.Select[Any]:
+def _with_counts() -> sa.Select[Any]:
     """Select runs with the number of their steps and repairs."""
     steps = sa.select(sa.func.count(STEPS.c.name.distinct())).where(STEPS.c.run_id == RUNS.c.run_id).scalar_subquery()
     repairs = sa.select(sa.func.count()).where(REPAIRS.c.run_id == RUNS.c.run_id).scalar_subquery()

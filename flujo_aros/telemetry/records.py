@@ -63,7 +63,7 @@ Internal: TypeAlias = Annotated[T, _INTERNAL]
 """A column for keys and queries, which `to_plain` leaves out."""
 
 
-def _computed(default: Any) -> Any:
+def _computed_field(default: Any) -> Any:
     """Declare a field that is not a column; a query computes it from other rows."""
     return field(default=default, metadata={"computed": True})
 
@@ -83,8 +83,8 @@ class JournalRun:
     usage: Usage = field(default_factory=Usage)
     host: str = ""
     pid: int = 0
-    steps: int = _computed(0)
-    repairs: int = _computed(0)
+    steps: int = _computed_field(0)
+    repairs: int = _computed_field(0)
 
     @property
     def started_at(self) -> datetime:
@@ -120,8 +120,8 @@ class JournalStep:
     started: float
     seconds: float | None = None
     usage: Usage = field(default_factory=Usage)
-    input: str | None = _computed(None)
-    output: str | None = _computed(None)
+    input: str | None = _computed_field(None)
+    output: str | None = _computed_field(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +224,7 @@ class JournalReading(_OfStep):
     chars: int
     """The length of the reply, which exceeds that of `text` if the journal kept only its beginning."""
     at: float
-    repairs: tuple[JournalRepair, ...] = _computed(())
+    repairs: tuple[JournalRepair, ...] = _computed_field(())
 
     @property
     def whole(self) -> bool:
@@ -618,7 +618,7 @@ def _of(kind: type[RecordT], source: Any, /, **own: Any) -> RecordT:
     return kind(**(_said(kind, source) | own))
 
 
-def _ended(record: RecordT, event: events.Event, /, **own: Any) -> RecordT:
+def _end_record(record: RecordT, event: events.Event, /, **own: Any) -> RecordT:
     """Return the record with the attributes of its finished event in its columns, except for the values given here."""
     return replace(record, **(_said(type(record), event) | own))
 
@@ -679,13 +679,13 @@ class Recorder:
             case events.StageFinished():
                 if (stage := self._closed(event, JournalStage)) is not None:
                     kept = {"because": stage.because, "schema_hash": stage.schema_hash}
-                    yield _ended(stage, event, **kept, seconds=scope.seconds)
+                    yield _end_record(stage, event, **kept, seconds=scope.seconds)
             case events.AskStarted():
                 prompt = self._text(event.prompt)
                 yield self._opened(event, _of(JournalAsk, event, **self._own(event), prompt=prompt, started=event.at))
             case events.AskFinished():
                 if (asked := self._closed(event, JournalAsk)) is not None:
-                    yield _ended(asked, event, model=_short(event.model), fault=self._clipped(event.fault))
+                    yield _end_record(asked, event, model=_short(event.model), fault=self._clipped(event.fault))
             case events.ReadFinished():
                 yield from self._reading(event)
             case _:
@@ -724,7 +724,7 @@ class Recorder:
         if run is not None:
             for key in [key for key in self._recovered if key[0] == run.run_id]:
                 del self._recovered[key]
-            yield _ended(run, event, pipeline=run.pipeline, status=status)
+            yield _end_record(run, event, pipeline=run.pipeline, status=status)
 
     def _step(self, event: events.StepStarted) -> JournalStep:
         scope = event.scope
@@ -750,7 +750,7 @@ class Recorder:
         self._explained.discard(own)
         if step is None:
             return
-        yield _ended(step, event, error=self._clipped(event.error))
+        yield _end_record(step, event, error=self._clipped(event.error))
         explained |= step.kind in _BODIES  # the last step inside has its value
         if not explained and self._content and (called is not None or event.output is not None):
             output = None if event.output is None else self._text(value_words(event.output))

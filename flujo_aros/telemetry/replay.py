@@ -102,15 +102,17 @@ def replay(
         for readings in _climbs(chapter):
             spec = story.contracts.get(readings[0].schema_hash or "", "")
             if contract is not None:
-                yield _replayed(chapter, readings, contract, ladder or ladder_for(contract, settings))
+                yield _replay_step(chapter, readings, contract, ladder or ladder_for(contract, settings))
                 continue
             known = readings[0].read_with
             plain = recorded_contract(spec, known.get("options", {}))
             checks, skipped = _recorded_checks(spec, readings[0], allow, {name_of(check) for check in plain.checks})
             wanted = with_checks(plain, checks)
             climbed = ladder or (Ladder.model_validate(known["ladder"]) if "ladder" in known else None)
-            found = _replayed(chapter, readings, wanted, climbed or ladder_for(wanted, settings))
-            yield _unchecked(replace(found, applied=tuple(map(name_of, checks)), skipped=skipped), readings, checks)
+            found = _replay_step(chapter, readings, wanted, climbed or ladder_for(wanted, settings))
+            yield _mark_unchecked(
+                replace(found, applied=tuple(map(name_of, checks)), skipped=skipped), readings, checks
+            )
 
 
 def _recorded_checks(
@@ -145,7 +147,7 @@ def _check(written: dict[str, str], allow: Sequence[str]) -> Check | None:
     return resolved(function, step=function)
 
 
-def _unchecked(found: Replayed, readings: Sequence[JournalReading], applied: Sequence[Check]) -> Replayed:
+def _mark_unchecked(found: Replayed, readings: Sequence[JournalReading], applied: Sequence[Check]) -> Replayed:
     """Return the new reading, marked if a check that cannot be applied had rejected the reply that it accepts now."""
     judged = {check.objection for check in applied if isinstance(check, Expressed)}
     latest = readings[found.used - 1]
@@ -173,11 +175,11 @@ def recorded_contract(spec: str, options: Mapping[str, Any] | None = None) -> Co
 
 
 def _contract(spec: dict[str, Any], options: Mapping[str, Any]) -> Contract[Any]:
-    made = _made(spec, {name: value for name, value in options.items() if name != "risk"})
+    made = _rebuild_contract(spec, {name: value for name, value in options.items() if name != "risk"})
     return replace(made, risk=Risk[options["risk"].upper()]) if "risk" in options else made
 
 
-def _made(spec: dict[str, Any], options: dict[str, Any]) -> Contract[Any]:
+def _rebuild_contract(spec: dict[str, Any], options: dict[str, Any]) -> Contract[Any]:
     match spec["mode"]:
         case "tagged":
             return Output.tagged(spec["tag"], spec["schema"], strict=spec.get("strict", True), **options)
@@ -204,7 +206,7 @@ def _climbs(chapter: Chapter) -> Iterator[list[JournalReading]]:
         yield current
 
 
-def _replayed(chapter: Chapter, readings: list[JournalReading], contract: Contract[Any], ladder: Ladder) -> Replayed:
+def _replay_step(chapter: Chapter, readings: list[JournalReading], contract: Contract[Any], ladder: Ladder) -> Replayed:
     first, *later = readings
     waiting: dict[str, deque[JournalReading]] = defaultdict(deque)
     # The caller's budget decides whether the question was repeated with a larger budget or the rest was requested.
@@ -231,7 +233,7 @@ def _replayed(chapter: Chapter, readings: list[JournalReading], contract: Contra
     return Replayed(
         step=chapter.name,
         model=first.model,
-        recorded=_recorded(chapter, readings),
+        recorded=_recorded_outcome(chapter, readings),
         outcome=outcome,
         missing=missing,
         used=used,
@@ -256,7 +258,7 @@ def _native_of(asks: list[JournalAsk]) -> Native | None:
     return "can" if any(ask.constrained for ask in asks) else None
 
 
-def _recorded(chapter: Chapter, readings: list[JournalReading]) -> Verdict:
+def _recorded_outcome(chapter: Chapter, readings: list[JournalReading]) -> Verdict:
     """Return the outcome of these readings: the accepted value, or else the first rejection, degraded if a stage
     degraded it.
     """

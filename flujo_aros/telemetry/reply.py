@@ -96,7 +96,7 @@ def repair_words(repair: Repair | JournalRepair) -> str:
 def repair_parts(repair: Repair | JournalRepair) -> tuple[str, str, str]:
     """Return a repair in three parts: the original, the verb, and the result."""
     before, after = clipped(repair.before), clipped(repair.after)
-    if before == after:  # only its notation changed, such as a key that got its quotes
+    if before == after:  # only the notation changed, such as quotes around a key
         return before or "changed", "", ""
     if before and after:
         return before, "read as", after
@@ -195,7 +195,7 @@ class ShownReply:
 
     @property
     def folded(self) -> tuple[Edit, ...]:
-        """The repairs that are hidden then."""
+        """The repairs that are hidden when the list is folded."""
         listed = {edit.number for edit in self.listed}
         return tuple(edit for edit in self.edits if edit.number not in listed)
 

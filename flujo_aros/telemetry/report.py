@@ -280,7 +280,7 @@ def _named(each: _Timed, ran: frozenset[str], asked: Mapping[int, str]) -> tuple
 
 
 _FEW: Final = 5
-"""Up to this number of steps, all steps with model calls are open."""
+"""The maximum number of steps for which all steps with model calls are open."""
 _TONES: Final = {
     **dict.fromkeys(("success", "completed", "clean", "accepted"), "good"),
     **dict.fromkeys(("lossless", "paused", "running", "answered"), "calm"),
@@ -386,7 +386,7 @@ def _policy(*, served: bool) -> Markup:
     Both are known by their hashes. The script may only ask the server that the page came from.
     """
     allowed = ["default-src 'none'", f"style-src {_digest('report.css')}"]
-    allowed += ["style-src-attr 'unsafe-inline'", "img-src data:"]  # each bar has its own width
+    allowed += ["style-src-attr 'unsafe-inline'", "img-src data:"]  # `style` attributes: each bar has its own width
     if served:
         allowed += [f"script-src {_digest('served.js')}", "connect-src 'self'"]
     return Markup("; ".join([*allowed, "base-uri 'none'", "form-action 'none'"]))  # noqa: S704

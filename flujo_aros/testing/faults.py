@@ -86,7 +86,7 @@ def _http(status: int, message: str, kind: str | None = None, wait: float | None
     return ModelHTTPError(status, "faulty", body, retry_after=wait)
 
 
-def _lost(rng: random.Random) -> Exception:
+def _connection_lost(rng: random.Random) -> Exception:
     if rng.random() < 0.5:
         return ConnectionResetError("the connection was reset by the other side")
     return ModelAPIError("faulty", "the connection to the provider was lost")
@@ -102,7 +102,7 @@ def _page(_: random.Random) -> Exception:
     return UnexpectedModelBehavior("Invalid response from the provider", body=body)
 
 
-def _withheld(rng: random.Random) -> Exception:
+def _withhold(rng: random.Random) -> Exception:
     return ContentFilterError("the reply was withheld", body=rng.choice([None, '{"category": "violence"}']))
 
 
@@ -151,11 +151,11 @@ _ALL: Final = (
     Fault("slow", "one or two minutes before the reply starts", lambda e, rng: replace(e, wait=rng.uniform(10, 120))),
     Fault("hang", "an hour before the reply starts", lambda e, _: replace(e, wait=_HOUR)),
     Fault("stall", "an hour of silence in mid-stream", lambda e, _: replace(e, stall=_HOUR)),
-    Fault("lost", "the connection is lost before anything arrives", _failing(_lost)),
+    Fault("lost", "the connection is lost before anything arrives", _failing(_connection_lost)),
     Fault(
         "cut_stream",
         "the connection is lost in mid-stream",
-        lambda e, rng: replace(e, error=_lost(rng), sent=rng.random()),
+        lambda e, rng: replace(e, error=_connection_lost(rng), sent=rng.random()),
     ),
     Fault("rate_limited", "429, half of them with Retry-After", _failing(_rate_limited)),
     Fault("server_error", "500, 502, 503 or 529", _failing(lambda rng: _http(rng.choice(_BUSY), "overloaded"))),
@@ -172,7 +172,7 @@ _ALL: Final = (
         lambda e, _: replace(e, tool="no_such_tool", finish_reason="tool_call"),
     ),
     Fault("wrong_usage", "usage that is missing, negative, absurd or incomplete", _wrong_usage),
-    Fault("content_filter", "the reply is withheld by a filter", _failing(_withheld)),
+    Fault("content_filter", "the reply is withheld by a filter", _failing(_withhold)),
     Fault("cancelled", "the caller is cancelled while it waits", lambda e, _: replace(e, cancelled=True)),
 )
 FAULTS: Final[Mapping[str, Fault]] = {fault.name: fault for fault in _ALL}

@@ -145,11 +145,11 @@ def _in_a_tag(value: Json, rng: random.Random) -> str:
     return f"<{tag}>{_plain(value, rng)}</{tag}>"
 
 
-def _framed(members: dict[str, Json], rng: random.Random) -> str:
+def _frame(members: dict[str, Json], rng: random.Random) -> str:
     return _plain({"properties": members, "required": list(members), "title": "Answer"}, rng)
 
 
-def _called(value: Json) -> dict[str, Json]:
+def _tool_call(value: Json) -> dict[str, Json]:
     return {"name": "final_result", "arguments": value}
 
 
@@ -192,7 +192,7 @@ def _trailing_comma(value: Json, rng: random.Random) -> str | None:
     return "".join([*tokens[:at], ",", *tokens[at:]])
 
 
-def _requoted(opening: str, closing: str, clash: str) -> Write:
+def _requote(opening: str, closing: str, clash: str) -> Write:
     def write(value: Json, rng: random.Random) -> str | None:
         tokens = _tokens(value, rng)
         if any(token.startswith('"') and ("\\" in token or any(c in token for c in clash)) for token in tokens):
@@ -266,7 +266,7 @@ def _cut(value: Json, rng: random.Random) -> str | None:
     return written[: rng.randrange(len(written) // 3, max(len(written) - 4, 2))] if len(written) > 12 else None
 
 
-def _elided(members: dict[str, Json], rng: random.Random) -> str:
+def _elide(members: dict[str, Json], rng: random.Random) -> str:
     first = next(iter(members))
     return f"{_plain({first: members[first]}, rng)[:-1].rstrip()}, ...}}"
 
@@ -302,17 +302,17 @@ _ALL: Final = (
         lambda v, rng: "\n\nTo be sure, once more:\n\n".join([_plain(v, rng)] * 2),
     ),
     Noise("result_envelope", 'inside {"result": ...}', lambda v, rng: _plain({"result": v}, rng)),
-    Noise("schema_frame", 'inside {"properties": ...}, as in the schema', _of_object(_framed)),
-    Noise("tool_call", "as a tool call in the text", lambda v, rng: _plain(_called(v), rng)),
-    Noise("doubled_braces", "as a tool call with doubled braces", lambda v, rng: f"{{{_plain(_called(v), rng)}}}"),
+    Noise("schema_frame", 'inside {"properties": ...}, as in the schema', _of_object(_frame)),
+    Noise("tool_call", "as a tool call in the text", lambda v, rng: _plain(_tool_call(v), rng)),
+    Noise("doubled_braces", "as a tool call with doubled braces", lambda v, rng: f"{{{_plain(_tool_call(v), rng)}}}"),
     Noise("list_of_one", "as the one element of a list", _of_object(lambda v, rng: _plain([v], rng))),
     Noise("double_encoded", "as a JSON string that contains JSON", lambda v, _: _compact(_compact(v))),
     Noise("escaped_once", "with every quote escaped", _escaped_once),
     Noise("trailing_comma", "an extra comma", _trailing_comma),
     Noise("missing_comma", "a missing comma", _of_object(_missing_comma, least=2)),
-    Noise("single_quotes", "in single quotes", _requoted("'", "'", "'")),
-    Noise("smart_quotes", "in typographic quotes", _requoted("“", "”", "“”")),
-    Noise("german_quotes", "in German quotes", _requoted("„", "“", "„“”")),
+    Noise("single_quotes", "in single quotes", _requote("'", "'", "'")),
+    Noise("smart_quotes", "in typographic quotes", _requote("“", "”", "“”")),
+    Noise("german_quotes", "in German quotes", _requote("„", "“", "„“”")),
     Noise("python", "as a Python literal", _python),
     Noise("unquoted_keys", "keys without quotes", _with_keys(r'"[A-Za-z_]\w*"', str)),
     Noise("inner_quotes", "unescaped quotes inside a string", _replaced('\\"', '"', r'\w \\"\w[^"]*\w\\" \w')),
@@ -331,7 +331,7 @@ _ALL: Final = (
         whole=False,
         finish_reason="length",
     ),
-    Noise("elided", "the rest replaced by ...", _of_object(_elided, least=2), whole=False),
+    Noise("elided", "the rest replaced by ...", _of_object(_elide, least=2), whole=False),
     Noise("refusal", "a refusal in prose", lambda _, rng: rng.choice(_REFUSALS), whole=False),
     Noise("empty", "an empty reply", lambda _value, _rng: "", whole=False),
     Noise("field_left_out", "one field is missing", _of_object(_field_left_out, least=1), whole=False),

@@ -89,13 +89,13 @@ class _Clock(selectors.DefaultSelector):
         return ready
 
     def _waiting(self) -> str:
-        tasks = sorted(map(_described, self.tasks()))
+        tasks = sorted(map(_describe, self.tasks()))
         more = f" and {len(tasks) - _SHOWN_TASKS} more" if len(tasks) > _SHOWN_TASKS else ""
         return f"waiting tasks: {'; '.join(tasks[:_SHOWN_TASKS])}{more}" if tasks else "no task is waiting"
 
 
-def _described(task: asyncio.Task[Any]) -> str:
-    """Return the name of a task, and the innermost line at which it waits."""
+def _describe(task: asyncio.Task[Any]) -> str:
+    """Return the name of a task, and the innermost line of code at which it waits."""
     frames = task.get_stack()
     where = f" at {frames[-1].f_code.co_qualname}, line {frames[-1].f_lineno}" if frames else ""
     return f"{task.get_name()}{where}"

@@ -128,12 +128,12 @@ class UnreachableBranch(Rule, code="V-CF2", severity=Severity.WARNING):
                 continue
             for name in step.branches:
                 if name not in can and name in node.keys:
-                    gives = f"the condition yields only {_listed(can)}"
+                    gives = f"the condition yields only {_join(can)}"
                     message = f"branch {name!r} of step {located.name!r} can never be taken: {gives}"
                     yield self.finding(message, key_span(node, name), step=located.name)
             missing = [each for each in can if each not in step.branches]
             if missing and step.default_branch is None:
-                message = f"step {located.name!r} has no branch for {_listed(missing)}, and no default_branch"
+                message = f"step {located.name!r} has no branch for {_join(missing)}, and no default_branch"
                 yield self.finding(message, key_span(located.node, "branches"), step=located.name)
 
 
@@ -153,7 +153,7 @@ def _values(subject: Subject, located: Located, condition: Condition) -> list[st
     return [str(value) for value in values]
 
 
-def _listed(values: list[str]) -> str:
+def _join(values: list[str]) -> str:
     return ", ".join(repr(value) for value in values[:6]) + (" …" if len(values) > 6 else "")
 
 

@@ -63,38 +63,38 @@ class ImpliedStructuredOutput(Rule, code="V-A8", severity=Severity.INFO, fixable
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Check every agent step with a schema."""
         for located, step, known in subject.agent_steps():
-            whose = _whose_schema(located, step)
+            whose = _schema_place(located, step)
             if whose is None or known.mode == "own":
                 continue
-            off = _switched_off(located, step)
+            off = _why_turned_off(located, step)
             if off is not None:
                 message = (
                     f"step {located.name!r} has a schema ({whose}) that is not enforced: `{off}: off` turns it off"
                 )
-                fix = self._switched_on(subject, located, off)
+                fix = self._turn_on(subject, located, off)
                 processing = located.node.members["processing"]
                 span = span_of(processing.members[off])
                 yield self.finding(message, span, step=located.name, fix=fix, severity=Severity.WARNING)
             elif known.contract is not None and not _is_written(located, step):
                 message = f"{{step}} has a schema ({whose}), but does not set structured output"
-                fix = self._written_down(subject, located)
+                fix = self._make_explicit(subject, located)
                 yield self.finding(message, _span(located), step=located.name, fix=fix)
 
     @staticmethod
-    def _written_down(subject: Subject, located: Located) -> Fix | None:
-        edit, shared = _added(subject, located, "structured_output", "auto")
+    def _make_explicit(subject: Subject, located: Located) -> Fix | None:
+        edit, shared = _add_processing(subject, located, "structured_output", "auto")
         fix = fix_of("Write `structured_output: auto`", [edit])
         return fix.as_unsafe() if fix and shared else fix
 
     @staticmethod
-    def _switched_on(subject: Subject, located: Located, key: str) -> Fix | None:
+    def _turn_on(subject: Subject, located: Located, key: str) -> Fix | None:
         word = "auto" if key == "structured_output" else "repair"
         processing = located.node.members["processing"]
         edit = subject.editor.replace_scalar(processing, key, word)
         return fix_of(f"Write `{key}: {word}`", [edit], Applicability.UNSAFE)
 
 
-def _added(subject: Subject, located: Located, key: str, word: str) -> tuple[Edit | None, bool]:
+def _add_processing(subject: Subject, located: Located, key: str, word: str) -> tuple[Edit | None, bool]:
     """Return the edit that puts a key into the `processing` of a step, and whether other steps share that block."""
     editor, node = subject.editor, located.node
     processing = node.members.get("processing")
@@ -105,7 +105,7 @@ def _added(subject: Subject, located: Located, key: str, word: str) -> tuple[Edi
     return editor.add_member(processing, key, word, tuple(processing.members)), editor.is_shared(node, "processing")
 
 
-def _whose_schema(located: Located, step: Step) -> str | None:
+def _schema_place(located: Located, step: Step) -> str | None:
     """Return the place of a step's schema, if it has one."""
     if step.processing.schema is not None:
         return "its own"
@@ -115,7 +115,7 @@ def _whose_schema(located: Located, step: Step) -> str | None:
     return None
 
 
-def _switched_off(located: Located, step: Step) -> str | None:
+def _why_turned_off(located: Located, step: Step) -> str | None:
     for key, value in (
         ("enforcement", step.processing.enforcement),
         ("structured_output", step.processing.structured_output),
@@ -398,11 +398,11 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
             yield self.finding(message, _loss_span(schema, kept_off[0]), step=located.name, severity=severity)
         for loss in losses:
             if loss.effect == "dropped":
-                message = f"{provider} drops `{loss.keyword}`{_at(loss)}, which is then checked only here"
+                message = f"{provider} drops `{loss.keyword}`{_path_words(loss)}, which is then checked only here"
                 yield self.finding(message, _loss_span(schema, loss), step=located.name)
             elif loss.effect == "rejected":
                 message = f"{provider} rejects this schema" + (
-                    f" because of `{loss.keyword}`{_at(loss)}" if loss.keyword else ""
+                    f" because of `{loss.keyword}`{_path_words(loss)}" if loss.keyword else ""
                 )
                 yield self.finding(message, _loss_span(schema, loss), step=located.name, severity=Severity.ERROR)
 
@@ -420,7 +420,11 @@ def _schema_node(subject: Subject, located: Located, known: Facts) -> Node | Non
 
 
 def _hindrance(loss: Loss) -> str:
-    return f"optional properties{_at(loss)}" if loss.keyword == "required" else f"`{loss.keyword}`{_at(loss)}"
+    return (
+        f"optional properties{_path_words(loss)}"
+        if loss.keyword == "required"
+        else f"`{loss.keyword}`{_path_words(loss)}"
+    )
 
 
 def _loss_span(schema: Node, loss: Loss) -> tuple[Place, Place]:
@@ -428,7 +432,7 @@ def _loss_span(schema: Node, loss: Loss) -> tuple[Place, Place]:
     return key_span(node, loss.keyword) if loss.keyword in node.keys else span_of(node)
 
 
-def _at(loss: Loss) -> str:
+def _path_words(loss: Loss) -> str:
     """Return the path of the value that a loss concerns, in words."""
     names = [str(part) for word, part in zip(loss.path, loss.path[1:], strict=False) if word == "properties"]
     return f" of {'.'.join(names)}" if names else ""
@@ -657,10 +661,10 @@ def _overlap(branches: list[Any], root: object) -> tuple[int, int] | None:
     """Return the first two branches that one value can satisfy."""
     plain = [follow_refs(branch, root) for branch in branches]
     pairs = combinations(range(len(plain)), 2)
-    return next(((one, two) for one, two in pairs if not _apart(plain[one], plain[two], root, 0)), None)
+    return next(((one, two) for one, two in pairs if not _are_disjoint(plain[one], plain[two], root, 0)), None)
 
 
-def _apart(one: JsonSchema, two: JsonSchema, root: object, depth: int) -> bool:
+def _are_disjoint(one: JsonSchema, two: JsonSchema, root: object, depth: int) -> bool:
     """Return whether no value can satisfy both; if that cannot be determined, they count as distinct."""
     if depth > 5 or any(_OPAQUE & part.keys() or "anyOf" in part or "oneOf" in part for part in (one, two)):
         return True
@@ -672,19 +676,19 @@ def _apart(one: JsonSchema, two: JsonSchema, root: object, depth: int) -> bool:
         return True
     for known, other in ((choices[0], two), (choices[1], one)):
         if known is not None:  # constants against a type without constants
-            return not any(_word_of(each) in _types(other) for each in known)
+            return not any(_type_of_constant(each) in _types(other) for each in known)
     if shared == {"object"}:
-        return _objects_apart(one, two, root, depth)
-    return shared == {"number"} and _ranges_apart(one, two)
+        return _are_disjoint_objects(one, two, root, depth)
+    return shared == {"number"} and _are_disjoint_ranges(one, two)
 
 
-def _objects_apart(one: JsonSchema, two: JsonSchema, root: object, depth: int) -> bool:
+def _are_disjoint_objects(one: JsonSchema, two: JsonSchema, root: object, depth: int) -> bool:
     properties: list[dict[str, Any]] = [part.get("properties") or {} for part in (one, two)]
     required: list[set[str]] = [set(part.get("required") or []) for part in (one, two)]
     for name in required[0] | required[1]:
         if name in properties[0] and name in properties[1]:
             inner = (follow_refs(properties[0][name], root), follow_refs(properties[1][name], root))
-            if _apart(*inner, root, depth + 1):
+            if _are_disjoint(*inner, root, depth + 1):
                 return True
     for wants, forbids, known in ((required[0], two, properties[1]), (required[1], one, properties[0])):
         if forbids.get("additionalProperties") is False and wants - known.keys():
@@ -705,7 +709,7 @@ def _types(schema: JsonSchema) -> set[str]:
     return {"number" if kind == "integer" else kind for kind in listed}
 
 
-def _word_of(literal: str) -> str:
+def _type_of_constant(literal: str) -> str:
     """Return the JSON type of a constant, by its `repr`."""
     if literal in ("True", "False"):
         return "boolean"
@@ -713,7 +717,7 @@ def _word_of(literal: str) -> str:
     return starts.get(literal[:1], "number")
 
 
-def _ranges_apart(one: JsonSchema, two: JsonSchema) -> bool:
+def _are_disjoint_ranges(one: JsonSchema, two: JsonSchema) -> bool:
     def least(schema: JsonSchema) -> float:
         return max(float(schema.get(word, "-inf")) for word in ("minimum", "exclusiveMinimum"))
 

@@ -319,7 +319,7 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
                 continue
             merges = mergeable(step)
             if merges:
-                yield from self._replaced(located, step)
+                yield from self._replacement_values(located, step)
                 continue
             known = step.mergeable_output is None and _is_mapping(step)
             problem = "is not known to be a mapping" if merges is None or known else "is not a mapping"
@@ -333,11 +333,11 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
                 message,
                 key_span(located.node, "updates_context"),
                 step=located.name,
-                fix=_said(subject, located) if known else _wrapped(subject, located),
+                fix=_declare_mergeable(subject, located) if known else _wrap_value(subject, located),
                 severity=Severity.INFO if known else Severity.WARNING if merges is None else Severity.ERROR,
             )
 
-    def _replaced(self, located: Located, step: PipelineStep) -> Iterator[Finding]:
+    def _replacement_values(self, located: Located, step: PipelineStep) -> Iterator[Finding]:
         """Yield values that take the place of one that can be merged."""
         if step.on_degraded == "accept":
             yield self._fails(located, "on_degraded", "`on_degraded: accept` lets step {step} end with text")
@@ -349,12 +349,12 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
         return self.finding(message, key_span(located.node, key), step=located.name, severity=Severity.WARNING)
 
 
-def _said(subject: Subject, located: Located) -> Fix | None:
+def _declare_mergeable(subject: Subject, located: Located) -> Fix | None:
     edit = subject.editor.add_member(located.node, "mergeable_output", value=True, after=("updates_context",))
     return fix_of("Write `mergeable_output: true`", [edit])
 
 
-def _wrapped(subject: Subject, located: Located) -> Fix | None:
+def _wrap_value(subject: Subject, located: Located) -> Fix | None:
     """Write the value to the context under a key: by a step inserted after it, or if it is not in a list, by itself."""
     step = located.step
     if step is None:
@@ -484,7 +484,7 @@ def _touch(one: str, two: str) -> bool:
     return one == two or one.startswith(f"{two}.") or two.startswith(f"{one}.")
 
 
-# Words with which a template allows for a missing value.
+# Words by which a template handles a missing value.
 _OTHERWISE: Final = re.compile(r"\b(?:or|default|d|if|unless|is|optional)\b")
 
 
@@ -539,14 +539,14 @@ class OutputOfPreviousStep(Rule, code="V-T1", severity=Severity.WARNING, fixable
                 ):
                     continue
                 message = f"step {located.name!r} reads `previous_step.{key}`, but `previous_step` is the value itself"
-                fix = _without(subject, node, f"previous_step.{key}")
+                fix = _remove_key(subject, node, f"previous_step.{key}")
                 if fix is not None and _OTHERWISE.search(template.source):
                     fix = fix.as_unsafe()
                 yield self.finding(message, span_of(node), step=located.name, fix=fix)
                 break
 
 
-def _without(subject: Subject, node: Node, wrong: str) -> Fix | None:
+def _remove_key(subject: Subject, node: Node, wrong: str) -> Fix | None:
     """Remove the key from the text, if it occurs there exactly once."""
     start, end = subject.editor.start(node), subject.editor.end(node)
     at = subject.text.find(wrong, start, end)

@@ -282,7 +282,7 @@ SMALL = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.lists(SMALL, min_size=1, max_size=5),
     st.sampled_from([1.0, 2 / 3, 0.5, 1]),
@@ -301,7 +301,7 @@ def test_a_decision_before_the_end_is_the_final_decision(readings: list[Any], ne
             assert whole.value is None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SMALL, st.integers(2, 4))
 def test_readings_that_are_the_same_give_that_value(value: Any, count: int) -> None:
     made = agree([value] * count, True, need=1.0)

@@ -593,7 +593,6 @@ def _print(found: list[Replayed]) -> None:
 
 def _cure(checks: Sequence[str]) -> str:
     """Return advice for functions that a blueprint names."""
-
     module = next((check.partition(":")[0] for check in checks if REFERENCE.fullmatch(check)), None)
     return "" if module is None else f"; if you trust it, pass --allow {module}"
 
@@ -608,6 +607,5 @@ def _now(each: Replayed) -> Text:
 
 
 def _verdict_words(verdict: Verdict) -> Text:
-    more = (", ", Text(verdict.worth, style=STYLES.get(verdict.worth, ""))) if verdict.worth else ()
     origin = f" from {verdict.origin}" if verdict.origin not in ("", "first") else ""
-    return Text.assemble(worded(verdict.outcome), *more, origin)
+    return Text.assemble(worded(verdict.outcome), *_after_comma(verdict.worth), origin)

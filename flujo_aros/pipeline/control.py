@@ -43,7 +43,7 @@ from flujo_aros.pipeline.names import Read, Where
 from flujo_aros.pipeline.options import Option, anything, has, known_options, list_of, put, reject_wrong_options
 from flujo_aros.pipeline.pause import fingerprint, has_conversation
 from flujo_aros.pipeline.results import BodyResult
-from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
+from flujo_aros.pipeline.step import PREVIOUS, REFERENCE, mergeable
 from flujo_aros.pipeline.template import Input, InputLike, compile_input
 from flujo_aros.pipeline.values import SharedContext, Write, as_plain, find, kind_of, members_of, path_of
 from flujo_aros.spelling import nearest
@@ -622,7 +622,7 @@ class Cached(PipelineStep):
     @property
     def gives_mapping(self) -> bool | None:
         """Whether the step's value is a mapping."""
-        return self.step.gives_mapping if self.step.mergeable_output is None else self.step.mergeable_output
+        return mergeable(self.step)
 
     @property
     def wants_mapping(self) -> bool:

@@ -205,7 +205,7 @@ class Declared:
         return f"{words}, or None" if words and self._may_be_none else words
 
     @property
-    def choices(self) -> tuple[str, ...]:
+    def choices(self) -> tuple[str | int, ...]:
         """The allowed strings, if it is an enumeration."""
         return _choices(self.annotation)
 
@@ -296,13 +296,14 @@ def _sentence(declared: Declared, value: object, message: str) -> str:
     return f"{declared.name} must be {words}, not {shown(value)}{hint}"
 
 
-def one_of(what: str, value: object, valid: Sequence[str]) -> Hint | None:
-    """Return the error for a string that is not one of the valid ones."""
+def one_of(what: str, value: object, valid: Sequence[str | int]) -> Hint | None:
+    """Return the error for a value that is not one of the valid ones."""
     if value in valid:
         return None
-    near = nearest(value, valid, closed=True) if isinstance(value, str) else Hint("")
+    names = [str(each) for each in valid]
+    near = nearest(value, names, closed=True) if isinstance(value, str) and value not in names else Hint("")
     near = near if near.suggestion is not None else Hint("")
-    return near.after(f"{what} must be one of {', '.join(valid)}, not {shown(value)}")
+    return near.after(f"{what} must be one of {', '.join(names)}, not {shown(value)}")
 
 
 def shown(value: object) -> str:
@@ -331,8 +332,8 @@ def _options_in(annotation: Any) -> Iterator[Option]:
             yield from _options_in(member)
 
 
-def _choices(annotation: Any) -> tuple[str, ...]:
-    """Return the strings of a `Literal`, with or without None."""
+def _choices(annotation: Any) -> tuple[str | int, ...]:
+    """Return the values of a `Literal`, with or without None."""
     bare = _bare(annotation)
     if get_origin(bare) is Literal:
         return get_args(bare)

@@ -103,7 +103,7 @@ class Coercion:
 
     tolerant_level: Literal[0, 1, 2] | None = None
     """0 is `risk: lossless`, 1 `inferred`, 2 `lossy`."""
-    max_unescape_depth: int | None = None
+    max_unescape_depth: Annotated[int, Ge(0)] | None = None
     """Has no effect."""
     anyof_strategy: Literal["first-pass"] | None = None
     """The first alternative that fits is used."""
@@ -112,12 +112,7 @@ class Coercion:
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def __post_init__(self) -> None:
-        if self.tolerant_level not in (None, 0, 1, 2):
-            raise UsageError(f"coercion.tolerant_level must be 0, 1 or 2, not {self.tolerant_level!r}")
-        if self.max_unescape_depth is not None and self.max_unescape_depth < 0:
-            raise UsageError(f"coercion.max_unescape_depth must be 0 or more, not {self.max_unescape_depth!r}")
-        if self.anyof_strategy not in (None, "first-pass"):
-            raise UsageError(f"coercion.anyof_strategy must be 'first-pass', not {self.anyof_strategy!r}")
+        reject_wrong_options(self, "coercion.")
         for kind, conversions in (self.allow or {}).items():
             if kind not in CONVERSIONS:
                 raise UsageError(f"coercion.allow has no type {kind!r}{nearest(kind, CONVERSIONS)}")
@@ -441,9 +436,7 @@ def _governs_output(processing: Processing) -> bool:
 
 
 def _wanted_by_agent(step: Step, output_type: Any) -> Any:
-    from flujo_aros.host import (
-        wanted_by_agent,
-    )  # imported here: it imports pydantic-ai, as such an agent has already done
+    from flujo_aros.host import wanted_by_agent  # imported here: it imports pydantic-ai, as such an agent has done
 
     found = wanted_by_agent(output_type)
     if found is None:

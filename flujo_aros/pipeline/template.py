@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, wraps
+from itertools import accumulate
 from types import TracebackType
 from typing import Annotated, Any, Final, TypeAlias, cast
 
@@ -312,13 +313,9 @@ def translate(source: str) -> Translated:
         else:
             pieces.append((_END[form["ends"]] if form["ends"] else "{% else %}", form.start(), False))
     pieces.append((source[end:], end, True))
-    starts: list[int] = []
-    at = 0
-    for text, _, _ in pieces:
-        starts.append(at)
-        at += len(text)
-    text = "".join(piece[0] for piece in pieces)
-    return Translated(text, tuple(starts), tuple(piece[1] for piece in pieces), tuple(piece[2] for piece in pieces))
+    texts, places, kept = zip(*pieces, strict=True)
+    starts = accumulate(map(len, texts[:-1]), initial=0)
+    return Translated("".join(texts), tuple(starts), places, kept)
 
 
 def adapt(tree: nodes.Template) -> None:

@@ -256,7 +256,7 @@ def bare(usage: Usage) -> tuple[int, int, int, int]:
     return usage.requests, usage.input_tokens, usage.output_tokens, usage.unmeasured_requests
 
 
-@settings(max_examples=150, phases=PHASES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, phases=PHASES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(CASES, REPLIES, st.sampled_from([None, None, None, 3, 2, 1, 0]))
 def test_no_call_exceeds_the_limit_and_none_goes_unreported(
     case: Case, replies: list[Said], stop_at: int | None

@@ -15,15 +15,13 @@ from .provider_faults import ADA, FAULTS, GOOD, PROFILE, Person, counted
 from .scripted import OneModel
 
 DOCS = Path(__file__, "../../../docs/provider-errors.md").resolve()
-QUICK = 2
-"""How many of the faults are run in every mode and way by the quick tests: one that carries text, and one without."""
 FAULT = {"fault": "reset by peer", "fault_code": "no_connection"}
 
 
 @pytest.mark.parametrize(
     "fault",
-    [
-        pytest.param(fault, id=fault.name, marks=[] if place < QUICK else [pytest.mark.slow])
+    [  # the quick tests run the first one, which carries text
+        pytest.param(fault, id=fault.name, marks=[pytest.mark.slow] if place else [])
         for place, fault in enumerate(FAULTS)
     ],
 )

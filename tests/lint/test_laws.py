@@ -50,7 +50,7 @@ PIECES = [
     ),
 ]
 LEVELS = (Applicability.SAFE, Applicability.UNSAFE)
-law = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+law = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def fixed(text: str, level: Applicability) -> str:

@@ -243,10 +243,10 @@ def test_stages_are_named_or_described_and_limits_are_those_of_the_block():
         (lambda: Processing(max_calls=-1), "max_calls should be greater than or equal to 0"),
         (lambda: Processing(risk="some"), "risk must be one of lossless, inferred, lossy, not 'some'"),  # type: ignore[arg-type]  # on purpose
         (lambda: Processing(aop="max"), "aop must be one of off, minimal, full, not 'max'"),  # type: ignore[arg-type]  # on purpose
-        (lambda: Coercion(tolerant_level=3), "coercion.tolerant_level must be 0, 1 or 2, not 3"),  # type: ignore[arg-type]  # on purpose
+        (lambda: Coercion(tolerant_level=3), "coercion.tolerant_level must be one of 0, 1, 2, not 3"),  # type: ignore[arg-type]  # on purpose
         (lambda: Coercion(allow={"intger": []}), "coercion.allow has no type 'intger'; did you mean 'integer'?"),
         (lambda: Coercion(allow={"integer": ["str->float"]}), "coercion.allow.integer accepts only 'str->int'"),
-        (lambda: Coercion(max_unescape_depth=-1), "must be 0 or more"),
+        (lambda: Coercion(max_unescape_depth=-1), "must be a whole number of 0 or more"),
         (
             lambda: Processing(reasoning_precheck={"validator_agent": "agents.judge"}),
             "reasoning_precheck.validator_agent is not supported",

@@ -67,7 +67,7 @@ def run_told(pipeline: Pipeline, journal: Journal) -> RunResult:
     return result
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(scripts=SCRIPTS)
 def test_usage_is_the_same_everywhere_for_any_replies(runs: Journal, scripts: list[list[str]]) -> None:
     run_told(Pipeline([scripted(f"s{number}", replies) for number, replies in enumerate(scripts)], name="any"), runs)

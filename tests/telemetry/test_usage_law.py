@@ -193,7 +193,7 @@ def check_nesting(spans: list[ReadableSpan], run_name: str, *, timed: bool) -> N
                 around = by_id[around.parent.span_id]
 
 
-@settings(max_examples=30, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
 @given(
     plans=st.lists(PLANS, min_size=1, max_size=3),
     streamed=st.booleans(),

@@ -57,7 +57,9 @@ for name in dir(flujo_aros):
 
 
 @pytest.mark.parametrize(
-    ("absent", "printed"), [(AGENTS, "False False"), pytest.param(PIPELINES, "True False", marks=pytest.mark.slow)]
+    ("absent", "printed"),
+    [(AGENTS, "False False"), pytest.param(PIPELINES, "True False", marks=pytest.mark.slow)],
+    ids=["agents", "pipelines"],
 )
 def test_a_star_import_imports_the_installed_names(absent: str, printed: str) -> None:
     code = "from flujo_aros import *; print(read('[1,]', list[int]).value, 'Aros' in dir(), 'Runner' in dir())"

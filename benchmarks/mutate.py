@@ -195,7 +195,8 @@ def noticed(project: Path, group: str, change: Change, timeout: float, *, loud: 
         by = failed(project, known[:3], timeout, loud=loud) or failed(project, known[3:], timeout, loud=loud)
     finally:
         file.write_bytes(source)
-    if by and failed(project, [by], timeout, loud=loud):
+    function = by.partition("[")[0]  # what the summary says of a parameter may be cut off
+    if by and failed(project, [function], timeout, loud=loud):
         raise SystemExit(f"{by} fails without any change too, so it notices nothing: repair it first")
     verdict = f"noticed by {by}" if by else EQUIVALENT.get(str(change), "SURVIVED")
     print(f"[{time.monotonic() - began:4.0f} s] {change.line:4} {change}: {verdict}", flush=True)

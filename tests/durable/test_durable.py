@@ -610,6 +610,7 @@ def test_a_worker_with_another_blueprint_version_parks_the_run(tmp_path: Path) -
             asyncio.run(durable.handle("r").result())
 
 
+@pytest.mark.slow
 def test_a_database_opens_after_the_stream_of_errors_at_the_first_opening_was_closed(tmp_path: Path) -> None:
     """In a process of its own: the engine chooses its log handler only once."""
     program = """

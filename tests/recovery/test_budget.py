@@ -102,7 +102,7 @@ class Clock:
         return self.now
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     ORDERS.map(tuple),
     st.lists(ANY_REPLY, min_size=40, max_size=40),

@@ -31,7 +31,7 @@ _ASKED: Final = "leave `kind` out and write `uses: agents.NAME`"
 OTHER_KINDS: Final[Mapping[str, Hint]] = {
     **dict.fromkeys(("python", "function", "callable", "code", "tool"), _kind("step", _CALLED)),
     **dict.fromkeys(("agent", "llm", "model", "prompt"), _kind("step", _ASKED)),
-    **dict.fromkeys(("human", "approval", "input", "pause"), _kind("hitl")),
+    **dict.fromkeys(("human", "human_input", "approval", "confirm", "input", "pause"), _kind("hitl")),
     **dict.fromkeys(("if", "branch", "switch", "router"), _kind("conditional")),
     **dict.fromkeys(("for", "foreach", "for_each", "each"), _kind("map")),
     **dict.fromkeys(("while", "repeat", "until"), _kind("loop")),
@@ -50,6 +50,22 @@ def _key(meant: str, more: str = "", *, sure: bool = True) -> Hint:
 OTHER_KEYS: Final[Mapping[str, Hint]] = {
     **dict.fromkeys(("if", "when"), Hint("; write `kind: conditional` with `condition_expression`")),
     **dict.fromkeys(("then", "else", "cases"), Hint("; write `branches`, by the values of the condition")),
+    "type": _key("kind", sure=False),
+    **dict.fromkeys(
+        ("steps", "do", "tasks"), Hint("; write `body` under `loop:` or `map:`, or a list under `branches:`")
+    ),
+    "as": Hint("; in the body of a map the element is `item`"),
+    **dict.fromkeys(
+        ("shell", "command", "script", "http", "code"),
+        Hint("; only functions do other work than models: write `uses: package.module:function`"),
+    ),
+    **dict.fromkeys(
+        ("workflow", "pipeline", "blueprint"),
+        Hint("; name the file under `imports:`, and write `uses: imports.NAME`"),
+    ),
+    **dict.fromkeys(
+        ("on_error", "on_failure"), Hint("; write `fallback`, a step that runs instead of one that failed")
+    ),
     **dict.fromkeys(
         ("over", "items", "for_each", "foreach"), Hint("; write `kind: map` with `iterable_input` under `map:`")
     ),
@@ -89,8 +105,20 @@ AGENT_KEYS: Final[Mapping[str, Hint]] = {
     **dict.fromkeys(("temperature", "top_p", "max_tokens", "seed"), Hint("; write it under `model_settings:`")),
     "memory": Hint("; write `use_history: true` at the step"),
     "provider": Hint("; write it in `model`, as in openai:gpt-4o-mini"),
+    **dict.fromkeys(("llm", "model_name", "engine"), _key("model")),
+    **dict.fromkeys(("goal", "backstory", "description"), _key("system_prompt", sure=False)),
+    **dict.fromkeys(
+        ("base_url", "endpoint", "url", "api_base"),
+        Hint("; write it in `model`, as in openai:NAME@http://127.0.0.1:8000/v1"),
+    ),
+    "api_key": Hint("; keys come from the environment, such as OPENAI_API_KEY, and never from a blueprint"),
 }
 """Keys of agents in other tools, with their counterparts here."""
+FILE_KEYS: Final[Mapping[str, Hint]] = {
+    **dict.fromkeys(("tasks", "jobs", "stages", "nodes", "workflow", "pipeline"), _key("steps")),
+    **dict.fromkeys(("models", "llms", "actors"), _key("agents", sure=False)),
+}
+"""Keys of a whole file in other tools, with their counterparts here."""
 BODY_KEYS: Final[Mapping[str, Hint]] = {
     **dict.fromkeys(("steps", "do"), _key("body")),
     **dict.fromkeys(("until", "exit", "exit_when", "stop_when"), _key("exit_expression")),
@@ -100,6 +128,11 @@ BODY_KEYS: Final[Mapping[str, Hint]] = {
 """Keys under `loop:` and `map:` in other tools, with their counterparts here."""
 IN_KIND: Final[Mapping[str, Mapping[str, Hint]]] = {
     "branches": {"steps": Hint("; write `branches:` with a list of steps under each name")},
+    "condition_expression": {
+        **dict.fromkeys(("value", "on", "switch", "expression"), _key("condition_expression")),
+        "cases": _key("branches"),
+        **dict.fromkeys(("default", "otherwise"), _key("default_branch")),
+    },
     "map": {"steps": Hint("; write `body` under `map:`")},
     "loop": {
         "steps": Hint("; write `body` under `loop:`"),
@@ -111,6 +144,7 @@ IN_KIND: Final[Mapping[str, Mapping[str, Hint]]] = {
         ),
         **dict.fromkeys(("prompt", "question", "text"), _key("message")),
         **dict.fromkeys(("template", "input"), _key("message", sure=False)),
+        **dict.fromkeys(("options", "choices"), Hint("; write `input_schema: {enum: […]}`, the schema of the answer")),
     },
 }
 """Keys in other tools that have a counterpart only in the kinds of step with a given key."""

@@ -22,7 +22,7 @@ from pydantic_core import ErrorDetails
 from flujo_aros import host
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.blocks import BLOCKS, Block
-from flujo_aros.blueprint.dialect import AGENT_KEYS, BODY_KEYS, IN_KIND, OTHER_KEYS
+from flujo_aros.blueprint.dialect import AGENT_KEYS, BODY_KEYS, FILE_KEYS, IN_KIND, OTHER_KEYS
 from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, TOO_MANY, Node, parse_document
 from flujo_aros.blueprint.environment import Chosen, rejected_endpoint
 from flujo_aros.blueprint.files import not_utf8, why_unread
@@ -83,6 +83,8 @@ def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
     others: dict[str, Hint] = {}
     if "system_prompt" in keys:
         others = {**AGENT_KEYS}
+    elif len(path) == 1 and "agents" in keys and "steps" in keys:
+        others = {**FILE_KEYS}
     elif len(path) == 1 and owner in BLOCKS.values():
         others = {**OTHER_KEYS, **{name: hint for each in keys for name, hint in IN_KIND.get(each, {}).items()}}
         if key not in others and (elsewhere := _kind_that_has(key)) is not None:

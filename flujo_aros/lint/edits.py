@@ -15,7 +15,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -176,27 +176,30 @@ class Editor:
         return Edit(start, end + len(newline), ""), Edit(at, at, line)
 
     def nest(self, holder: Node, names: Mapping[str, str], under: str) -> tuple[Edit, ...]:
-        """Put lists that follow each other in a block under a new key, one step deeper, and rename their keys; no edit
-        if they are in another form.
+        """Put the lists or mappings of a block under a new key, one step deeper, and rename their keys; no edit if they
+        are in another form. They are joined where the first one is.
         """
-        everyone = sorted(holder.keys, key=lambda each: self.key(holder, each))
-        keys = [each for each in everyone if each in names]
-        at, starts = everyone.index(keys[0]), self.positions.starts
-        first, end = holder.keys[keys[0]].line, self.end(holder.members[keys[-1]])
-        before = self.text[starts[first - 1] : self.key(holder, keys[0])]
-        if self.is_flow(holder) or everyone[at : at + len(keys)] != keys or before.strip():
-            return ()
-        deeper = " " * self._step_of_indentation
-        edits = [Edit(starts[first - 1], starts[first - 1], f"{before}{under}:{self.positions.newline}{deeper}")]
-        for each in keys:
-            start = self.key(holder, each)
-            plain = isinstance(holder.members[each].value, list) and self.text.startswith(each, start)
-            if not plain or self.is_shared(holder, each):
+        deeper, newline = " " * self._step_of_indentation, self.positions.newline
+        edits: list[Edit] = []
+        joined: list[str] = []
+        after: int | None = None
+        for each in sorted(holder.keys, key=lambda name: self.key(holder, name)):
+            before, after = after, None
+            if each not in names:
+                continue
+            start, value = self.key(holder, each), holder.members[each]
+            line, after = self.positions.starts[holder.keys[each].line - 1], self.positions.line_end(self.end(value))
+            plain = isinstance(value.value, (list, dict)) and self.text.startswith(each, start)
+            if not plain or self.is_flow(holder) or self.is_shared(holder, each) or self.text[line:start].strip():
                 return ()
-            edits.append(Edit(start, start + len(each), names[each]))
-        lines = (start for start in starts[first:] if start < end)
-        filled = (start for start in lines if self.text[start : self.positions.line_end(start)].strip())
-        return (*edits, *(Edit(start, start, deeper) for start in filled))
+            above = newline if before is None else self.text[before:line]  # with the comments between two
+            written = f"{above}{self.text[line:start]}{names[each]}{self.text[start + len(each) : after]}"
+            joined += [f"{deeper}{row}" if row.strip() else row for row in written.splitlines(keepends=True)]
+            if not edits:
+                edits.append(Edit(line, after, f"{self.text[line:start]}{under}:"))
+            else:
+                edits.append(Edit(line - len(newline) if before is None else before, after, ""))
+        return (replace(edits[0], text=edits[0].text + "".join(joined)), *edits[1:])
 
     def append_scalar(self, sequence: Node, value: str) -> Edit | None:
         """Append a scalar to a list that is not empty."""

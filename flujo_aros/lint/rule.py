@@ -11,6 +11,7 @@ import inspect
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -339,6 +340,9 @@ class Subject:
             for problem in (*inspected.findings, *inspected.warnings, *inspected.unset)
             if (edit := self._renaming(problem)) is not None
         }
+        becomes = {problem: (problem.path.rpartition(".")[0], edit.text) for problem, edit in edits.items()}
+        alike = Counter(becomes[problem] for problem in edits if self.keys_beside(problem.place or Place(1, 1)))
+        edits = {problem: edit for problem, edit in edits.items() if alike[becomes[problem]] < 2}  # only you can choose
         sure = {problem: edit for problem, edit in edits.items() if _is_sure(problem)}
         known = {(problem.path, problem.message) for problem in inspected.findings}
         left = self._errors_after(sure.values()) if sure else ()
@@ -400,11 +404,14 @@ class Subject:
         return Fix(f"Move it under `{into}:` as `{meant}`", edits) if edits else None
 
     def _branching(self, problem: Problem) -> Fix | None:
-        """Write `if`, `then` and `else` as a conditional with two branches, if the condition is true or false."""
+        """Write `if`, `then` and `else` as a conditional with two branches, if the condition is true or false.
+
+        Without `else`, the value is passed on unchanged if the condition is false, which is to be reviewed.
+        """
         place = problem.place or Place(1, 1)
         holder = self._mappings.get((place.line, place.column))
         words = {"if", "then", "else"}
-        if holder is None or problem.path.rpartition(".")[2] not in words or not words <= holder.keys.keys():
+        if holder is None or problem.path.rpartition(".")[2] not in words or not {"if", "then"} <= holder.keys.keys():
             return None
         if "branches" in holder.keys or not is_truth(str(holder.members["if"].value)):
             return None
@@ -412,9 +419,12 @@ class Subject:
         if not edits:
             return None
         start = self.editor.key(holder, "if")
-        kind = "" if "kind" in holder.keys else f"kind: conditional{self.positions.newline}{' ' * (place.column - 1)}"
-        renamed = Edit(start, start + len("if"), f"{kind}condition_expression")
-        return Fix("Write it as `kind: conditional` with `branches`", (renamed, *edits))
+        whole = "else" in holder.keys
+        added = [] if "kind" in holder.keys else ["kind: conditional"]
+        added += [] if whole else ["default_branch: [{name: otherwise, uses: passthrough}]"]
+        key = f"{self.positions.newline}{' ' * (place.column - 1)}".join([*added, "condition_expression"])
+        fix = Fix("Write it as `kind: conditional` with `branches`", (Edit(start, start + len("if"), key), *edits))
+        return fix if whole else fix.as_unsafe()
 
     def _errors_after(self, edits: Iterable[Edit]) -> Sequence[Problem]:
         """Return the errors of the loader after these edits."""

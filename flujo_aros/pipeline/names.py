@@ -127,6 +127,10 @@ _SYNONYMS: Final[Mapping[str, str]] = {
 """Names of variables in other tools, and the variable that has that value here."""
 
 
+_TOLD_APART: Final = 5
+"""A shorter word that is no typo of a variable is the name of something else, such as a step."""
+
+
 def is_input(name: str) -> bool:
     """Return whether other tools commonly use this name for the input."""
     return _SYNONYMS.get(name.lower()) == "input"
@@ -142,11 +146,12 @@ def nearest_root(name: str, known: Iterable[str]) -> Hint:
     names = list(known)
     other = _SYNONYMS.get(name.lower(), name)
     found = nearest(other if other in names else name, names, closed=True)
-    if found.suggestion is not None:
+    if found.suggestion is not None and (other in names or found.suggestion.sure or len(name) >= _TOLD_APART):
         return found.of(name)
     variable = nearest(name, VARIABLES).suggestion
     if variable is None:
-        return Hint(f"{found}; a field of the input is input.{name}, the value of a step steps.{name}.output")
+        listed = found if found.suggestion is None else f"; known: {', '.join(sorted(names))}"
+        return Hint(f"{listed}; a field of the input is input.{name}, the value of a step steps.{name}.output")
     return Hint(f"; did you mean {variable.meant!r} ({VARIABLES[variable.meant]})?", variable)
 
 

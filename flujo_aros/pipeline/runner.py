@@ -395,8 +395,8 @@ class Runner(Generic[T_co]):
         saved = paused if isinstance(paused, PausedRun) else PausedRun.from_dict(paused)
         if saved.fingerprint != fingerprint(self.pipeline):
             raise UsageError(
-                f"run {saved.run_id} paused in another pipeline, or this one has changed since; "
-                "resume it with the pipeline that it started with"
+                f"run {saved.run_id} paused in another pipeline, or this one or its models have changed since; "
+                "resume it with the pipeline and the models that it started with (--model, --profile, environment variables)"
             )
         given: dict[str, Any] = as_given(saved.context or {})
         shared = SharedContext.of(given if context_type is None else context_type.model_validate(given))

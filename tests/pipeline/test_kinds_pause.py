@@ -170,7 +170,8 @@ def test_another_pipeline_is_rejected():
     lab = Counting()
     state = paused_state(Runner(lab.call("a") >> Ask("sure")).run_sync())
     with pytest.raises(
-        UsageError, match="this one has changed since; resume it with the pipeline that it started with"
+        UsageError,
+        match="its models have changed since; resume it with the pipeline and the models that it started with",
     ):
         resume(lab.call("a") >> Ask("sure") >> lab.call("new"), state, "yes")
     with pytest.raises(UsageError, match="this is not the state of a paused run: run_id: Field required"):

@@ -213,8 +213,8 @@ class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
             for read in reads:
                 by_name.setdefault(read.step or "", set()).add(path)
         for located, step, known in subject.agent_steps():
-            if not _may_degrade(step, known):
-                continue
+            if not _may_degrade(step, known) or (known.contract is None and known.type_name is None):
+                continue  # without a contract, its value is a string in any case
             wanted = step.on_degraded == "accept" or step.processing.stages is not None
             receiver, handed = _receiver(subject.outline, located)
             asking = {*by_name.get(step.name, ()), *([receiver.path] if receiver is not None else [])}

@@ -396,7 +396,8 @@ class Runner(Generic[T_co]):
         if saved.fingerprint != fingerprint(self.pipeline):
             raise UsageError(
                 f"run {saved.run_id} paused in another pipeline, or this one or its models have changed since; "
-                "resume it with the pipeline and the models that it started with (--model, --profile, environment variables)"
+                "resume it with the pipeline and the models that it started with "
+                "(--model, --profile, environment variables)"
             )
         given: dict[str, Any] = as_given(saved.context or {})
         shared = SharedContext.of(given if context_type is None else context_type.model_validate(given))

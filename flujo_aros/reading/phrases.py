@@ -600,18 +600,6 @@ OUGHT: Final = Phrases(
 )
 """Says that something should be different."""
 
-REVISES: Final = Phrases(
-    _START + r"(?:please |bitte |por favor |veuillez )?(?:change|fix|correct|replace|revise|amend|update"
-    r"|make|set|put|drop|remove|delete|strike|scratch|swap|flip|ändern? sie|ändere|korrigiere?n?|ersetzen?|streiche?n?"
-    r"|changez|corrigez|remplacez|supprimez|cambia|cambie|corrija|corrige|reemplac[ea]|quit[ae]"
-    r"|(?:or|oder|ou|o) (?:maybe|perhaps|possibly|vielleicht|peut-être|quizás?))(?: \w+)?\s+"
-    r"(?:the |my |its |das |die |den |le |la |les |el |los )?[\"'`*]*\Z",
-    _START + r"(?:(?:also|please|then|now|and|don['’]t forget to|remember to|you should|we should) ){0,3}"
-    r"(?:add|append|include|insert|remove|delete|drop|take) [^.!?\n]{1,60} (?:to|in|into|from"
-    r"|out of) (?:the )?[\"'`*]*\Z",
-)
-"""Directly before the name of a field: it is to be changed."""
-
 UNTRUE: Final = Phrases(
     r"(?:\b(?:not|nicht|kein\w*|no longer|yet to be|no|pas|non)\b|n['’]t\b|不是|不|非)\s*(?:\w+ )?\Z"
 )

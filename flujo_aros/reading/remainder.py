@@ -376,7 +376,12 @@ def _topic(shape: Shape, value: object) -> Topic:
         for word in filter(_is_distinct, name_words(name)):
             held_by[word] = held_by.get(word, False) or held_by[name]
     empty = {fold(name) for name, is_held in held_by.items() if not is_held}
-    return Topic(_naming(tuple(held_by))[0], empty, held, choices - held)
+    return Topic(_naming(tuple(held_by))[0], empty, held, choices - held, partial(_holds, held))
+
+
+def _holds(held: set[str], written: str) -> bool:
+    number = _decimal(written)
+    return _is_held(written, held) or (number is not None and f"{number:g}" in held)
 
 
 _IN_UNIT: Final = expression(
@@ -548,8 +553,6 @@ def _contradiction(prose: str, shape: Shape, value: Callable[[], Any]) -> str | 
                 continue
             if key != said and in_other_unit(near[place[1] :], key):
                 continue
-            if _revises(near, place[0]):
-                return f"the text after it asks to change {key!r}: {_excerpt(sentence, 0)!r}"
             if _gives_another(near, place, names[key], partial(_leaf, leaves, key)):
                 return f"the text after it gives {key!r} another value: {_excerpt(sentence, 0)!r}"
     return None
@@ -575,15 +578,6 @@ def _is_part_of_another(before: str, key: str, names: Iterable[str]) -> bool:
 
 
 _LAST_WORD: Final = expression(r"[^\W\d_]+(?=[\s*_`\"'-]*\Z)")
-
-
-def _revises(sentence: str, at: int) -> bool:
-    """Return whether a sentence begins by asking to change the field whose name is at `at`."""
-    return (
-        at <= _NEAR_WORDS
-        and phrases.REVISES.search(sentence[:at]) is not None
-        and not phrases.CONDITION.search(sentence)
-    )
 
 
 def _leaf(leaves: Callable[[], dict[str, list[Any]]], key: str) -> list[Any]:

@@ -50,7 +50,7 @@ _WORDS: Final = {
     "PERHAPS": """perhaps maybe possibl* probabl* likely potentially conceivabl* vielleicht vermutlich
         möglicherweise womöglich wohl peut-être quiz* talvez forse misschien mogelijk wellicht equally
         just_as_well""",
-    "OTHERWISE": """off differ* over-stated overstated understated exaggerated changed higher lower""",
+    "OTHERWISE": """off differ* over-stated overstated understated exaggerated higher lower""",
     "WRONG": """wrong invalid untrue incorrect* inaccurate mistaken outdated no_longer supersed* falsch
         fehlerhaft erron* faux fausse* inexact* errad* errat* equivocad* sbagliat* onjuist fout verkeerd
         too_high too_low zu_hoch zu_niedrig trop_élevé demasiado_alt*""",
@@ -81,7 +81,7 @@ _WORDS: Final = {
     "READ": """open access load view read see seeing reading make_out decipher lesen""",
     "WHAT": """how what which who when where whether""",
     "SHOULD": """should must need* please kindly recommend* suggest* advis* worth want better best wise until
-        pending awaiting someone somebody bitte muss müssen sollte* noch veuillez doit doivent debe* conviene
+        pending awaiting someone somebody bitte muss müssen sollte* noch veuillez doit doivent debe* deber* conviene
         falta pendiente deve* precisa* moet* nog to_be before reste* ainda ancora ought 'd human convém
         mériterait""",
     "ANOTHER": """another different other previous earlier older last similar someone_else andere* autre* otra*
@@ -137,7 +137,7 @@ _WORDS: Final = {
         はっきりしな 確信が 自信がありま 仅为示例 只是示例 仅是示例 仅为例子 虚构 占位 例です 架空 ダミー
         サンプルです 仮の""",
     "CHOSE": """went_with go_with picked pick chose choose used use kept put filled took settled reconstructed
-        entered wrote fill inserted insert""",
+        entered wrote fill inserted""",
     "HM": """hm* ah oh uh um well ok okay also ach ay""",
     "WAIT": """wait moment warte halt stopp attendez attends espera espere esperen un_momento""",
     "SORRY": """sorry apologies pardon désolé* perdón perdona* disculp* lo_siento desculp* scusa* scusi mi_scusi
@@ -176,12 +176,18 @@ _WORDS: Final = {
     "ERROR": """error* mistake mistakes typo* fehler erreur* misprint oversight inaccurac*""",
     "IGNORE": """ignore ignoring disregard discard forget scratch strike cancel ignorier* vergiss ignorez
         ignorer ignora ignorate ignoren pas_tenir_compte zignoruj pomiń* проигнорируй* игнорируй*""",
-    "CHANGE": """change replace amend revise fix redo rephrase swap flip bumping changing correcting revising
+    "CHANGE": """change make replace amend revise fix redo rephrase swap flip bumping changing correcting revising
         adjust ändere korrigiere ersetze streiche changez corrigez remplacez corrige rectifie cambia cambie
         corrija reemplac* to_correct reconsider""",
     "SET": """set""",
-    "CORRECT": """correct correcte* correcto* corretto valid""",
-    "HAVE": """had have 've got has made make spotted noticed""",
+    "CORRECT": """correct""",
+    "VALID": """valid correcte* correcta* correcto* corrett* richtig* korrekt* juste""",
+    "ADD": """add append include insert remove delete drop take""",
+    "BETTER": """lieber besser doch mieux mejor meglio melhor beter""",
+    "MOVED": """moved changed switched postponed rescheduled raised lowered verschoben verlegt geändert déplacé*
+        reporté*
+        movid* cambiad*""",
+    "HAVE": """had have 've got has made spotted noticed""",
     "QUITE": """quite pretty very easy simple""",
     "A": """a an one""",
     "ARROW": """-> => >> → ⇒""",
@@ -342,15 +348,20 @@ _RETRACTED: Final = (
     "I/FIELD/VALUE/THIS/ANSWER ~2 SHOULD_HAVE",
     "^ -3 SHOULD IS? SPELT",
     "NAMED/ANSWER/THIS ~2 SHOULD READ",
-    "NAMED/ANSWER/THIS/EMPTY_FIELD ~2 SHOULD ~2 OTHER/CHOICE/EMPTY/TRUE/FALSE",
+    "NAMED/ANSWER/THIS ~2 SHOULD ~2 OTHER/CHOICE/EMPTY/TRUE/FALSE",
     "OTHER/CHOICE ~2 INSTEAD ~1 VALUE/EMPTY",
-    "<IS CORRECT ~2 IS/THIS ~1 OTHER/CHOICE",
+    "<IS CORRECT ~2 IS/THIS/WOULD ~1 OTHER/CHOICE",
+    "^ ~1 SHOULD IS OTHER/CHOICE",
+    "^ BETTER BETTER? CHOICE/OTHER",
+    "MOVED FROM ~1 OTHER/CHOICE",
+    "<IF CHOICE WOULD ~4 SHOULD/REAL/CORRECT",
     "<NOT EMPTY_FIELD IS STATED !NOT",
     # "Ignore the total", "Don't use it", "Please change the total", "Let me fix that"
     "^ ~1 IGNORE",
     "^ SHOULD? ~1 NOT CHOSE/SURE FROM? ~1 FIELD/VALUE/THIS/ANSWER",
     "^ SHOULD? ~1 NOT CHOSE $",
-    "^ SHOULD? CHANGE ~3 FIELD/VALUE/THIS/CHOICE/ANSWER",
+    "^ HM? SHOULD? ADD ~6 FROM ~1 NAMED",
+    "^ EDIT? HM? SHOULD? CHANGE !SURE ~3 FIELD/VALUE/THIS/CHOICE/ANSWER",
     "^ ~1 MAKE_IT",
     "^ LET_ME CHANGE/CONFIRM/REVIEW/CORRECT",
     "I ~3 SHOULD/WILL CHANGE/CORRECT ~3 FIELD/VALUE/THIS/ANSWER",
@@ -372,6 +383,8 @@ _RETRACTED_ACROSS: Final = (
     "^ EDIT STOP",
     "^ ~1 ANSWER STOP NOT !ERROR",
     "NAMED STOP SHOULD IS",
+    "CORRECT ~2 STOP OTHER/CHOICE",
+    "^ SHOULD/BETTER STOP ~1 CHOICE/OTHER",
     "EMPTY_FIELD ~2 IS/STOP ~1 OTHER",
     "EMPTY_FIELD SHOULD IS ~1 VALUE",
     "EMPTY_FIELD IS? STOP? NOT EMPTY",
@@ -414,9 +427,10 @@ def _part(part: str) -> str:
 
 
 _ALSO: Final = {
-    "FIELD": "FIELD/THE", "NAMED": "FIELD", "NOT": "NOT/NO", "VALUE": "VALUE/NUMBER", "MAY": "MAY/MIGHT",
-    "REVIEW": "REVIEW/CORRECT", "REAL": "REAL/TRUE", "BUT": "BUT/COMMA/STOP", "CHOSE": "CHOSE/SET",
-    "CHANGE": "CHANGE/SET", "OTHERWISE": "OTHERWISE/ERROR/SLIPPED/RETRACTED", "WRONG": "WRONG/RETRACTED",
+    "FIELD": "FIELD/THE", "NAMED": "FIELD/EMPTY_FIELD", "NOT": "NOT/NO", "VALUE": "VALUE/NUMBER",
+    "MAY": "MAY/MIGHT", "REVIEW": "REVIEW/CORRECT", "REAL": "REAL/TRUE", "BUT": "BUT/COMMA/STOP",
+    "CHOSE": "CHOSE/SET/ADD", "SHOULD": "SHOULD/BETTER", "CHANGE": "CHANGE/SET", "CORRECT": "CORRECT/VALID",
+    "OTHERWISE": "OTHERWISE/MOVED/ERROR/SLIPPED/RETRACTED", "WRONG": "WRONG/RETRACTED",
 }  # fmt: skip
 """Classes that count as another one, too: a reply in another language has its own names for the fields, so that an
 article stands for one.
@@ -453,7 +467,7 @@ _END: Final = r"\b"
 _SUSPECT: Final = """NOT MIGHT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW MAY PERHAPS OTHERWISE WRONG ANOTHER
     EXAMPLE HAD_TO WOULD SEVERAL LOW ONLY OR WILL SHOULD TODO WAIT SORRY OOPS EDIT ACTUALLY INSTEAD SLIPPED RETRACTED
     ERROR IGNORE CHANGE SET SHOULD_HAVE CORRECT EMPTY MAKE_IT
-    ARROW POINTS NO"""
+    ARROW POINTS NO ADD MOVED BETTER"""
 """Every rule requires a word of one of these classes, or a question mark."""
 MAY_REMARK: Final = Phrases(
     *(
@@ -494,13 +508,14 @@ def class_of(word: str) -> str | None:
 
 class Topic(NamedTuple):
     """What an answer is about: the expression for the names of its fields, the names of those that have no value
-    (folded), its values, and the choices of its schema that it did not make.
+    (folded), its values, the choices of its schema that it did not make, and whether it holds a number in another form.
     """
 
     names: re.Pattern[str]
     empty: Collection[str]
     values: Collection[str]
     choices: Collection[str]
+    holds: Callable[[str], bool] = lambda _: False
 
     def marked(self, sentence: str) -> str:
         """Return a sentence in lower case, with a mark in place of each field, value and choice."""
@@ -515,9 +530,7 @@ class Topic(NamedTuple):
         return _OTHER_VALUE.sub(self._other, marked)
 
     def _other(self, found: re.Match[str]) -> str:
-        whole, _, rest = found[0].replace(",", "").partition(".")
-        plain = f"{whole}.{rest}".rstrip("0").rstrip(".") if rest.isdigit() else whole
-        return _mark("NUMBER" if plain in self.values else "OTHER")
+        return _mark("VALUE" if self.holds(found[0]) else "OTHER")
 
     def _field(self, found: re.Match[str]) -> str:
         if class_of(found[0]) in _FUNCTION_WORDS:

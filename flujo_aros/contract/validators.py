@@ -121,8 +121,9 @@ class Values(Protocol[T_co]):
     def strict_json(self, text: str) -> Verdict[T_co] | None:
         """Validate a JSON text as written, without lax conversions and without ignored keys. Never raises.
 
-        Returns None if it has to be parsed to know: a key occurs twice in one object, a number is not finite. `Invalid`
-        lists no issues: finding all of them takes longer, and most texts are validated again after a repair.
+        Returns None if it is not JSON, and if it has to be parsed to know: a key occurs twice in one object, a number is
+        not finite. `Invalid` lists no issues: finding all of them takes longer, and most texts are validated again
+        after a repair.
         """
         ...
 
@@ -414,7 +415,9 @@ class TypeValues(Generic[T]):
             return None if value is NOT_JSON else self.strict(value) or _REFUSED
         try:
             value = self._validate_json(text, strict=True, extra="forbid")
-        except ValidationError:
+        except ValidationError as error:
+            if error.error_count() == 1 and error.errors(include_url=False)[0]["type"] == "json_invalid":
+                return None
             plain = parse_json(text) if self.is_open else NOT_JSON
             return _REFUSED if plain is NOT_JSON else self.strict(plain) or _REFUSED
         if self._has_times and self._is_misdated(text):

@@ -39,6 +39,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage, UsageLimits
@@ -274,7 +275,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     if not isinstance(agent, AgentSpec):
         path = partial(_hosted, agent, "auto", run, resumed)
     elif agent.is_direct:
-        path = partial(_directly, await direct_agent(agent, wanted, models, repeated=repeated), run)
+        path = DirectRun(await direct_agent(agent, wanted, models, repeated=repeated), run).outcome
     else:
         model = await named_model(agent.model, models, repeated=repeated)
         path = partial(_hosted, once(_with_tools, agent, model, *tools), agent.output_mode, run, resumed)
@@ -310,20 +311,6 @@ async def _in_time(path: Callable[[], Awaitable[Outcome[T]]], seconds: float, ru
             raise
         issue = Issue("$", "timeout", f"no answer within the agent's timeout of {seconds:g} s")
         return Rejected(Reason.PROVIDER, (issue,), _last_text(run))
-
-
-async def _directly(agent: DirectAgent[T], run: Run) -> Outcome[T]:
-    """Run an agent that is defined by a spec."""
-    direct = DirectRun(agent, run)
-    try:
-        with run.observed(run.deps, agent.settings):
-            return await direct.outcome()
-    except PROVIDER_FAULTS as error:
-        return _failed(error, run, schema_sent=agent.parameters.output_mode == "native")
-    except UserError as error:
-        message = f"the agent cannot run as specified: {str(error).rstrip('.')}"
-        hint = "; set `output_mode: auto`" if "not supported by this model" in message else ""
-        raise UsageError(f"{message}{hint}") from error
 
 
 async def _hosted(
@@ -438,12 +425,10 @@ def _no_output(exchange: Exchange, error: Exception) -> Rejected | None:
     response = exchange.response
     if response is None or type(error) is not UnexpectedModelBehavior:
         return None
-    text, called = response.text or "", [call.tool_name for call in response.tool_calls]
-    if called:
-        words = f"the model called {', '.join(called)} instead of returning its output ({sentence(error)})"
-    else:
-        words = sentence(error) if text.strip() else "the model wrote nothing"
-    return Rejected(Reason.NO_JSON, (Issue("$", "no_output", words),), text)
+    text = response.text or ""
+    if not text.strip() and (silent := no_output_in(response, exchange.parameters)) is not None:
+        return silent
+    return Rejected(Reason.NO_JSON, (Issue("$", "no_output", sentence(error)),), text)
 
 
 def _last_text(run: Run) -> str:
@@ -497,12 +482,22 @@ class DirectRun(Generic[T]):
             self.conversation = message.conversation_id or self.conversation
 
     async def outcome(self) -> Outcome[T]:
-        """Return the outcome of the run. Raises the provider's error if it leaves no reply."""
+        """Return the outcome of the run."""
+        run, agent = self.run, self.agent
+        try:
+            with run.observed(run.deps, agent.settings):
+                return await (self._outcome() if run.instrument is None else self._in_span(run.instrument))
+        except PROVIDER_FAULTS as error:
+            return _failed(error, run, schema_sent=agent.parameters.output_mode == "native")
+        except UserError as error:
+            message = f"the agent cannot run as specified: {str(error).rstrip('.')}"
+            hint = "; set `output_mode: auto`" if "not supported by this model" in message else ""
+            raise UsageError(f"{message}{hint}") from error
+
+    async def _in_span(self, settings: InstrumentationSettings) -> Outcome[T]:
         run = self.run
-        if run.instrument is None:
-            return await self._outcome()
         span = AgentSpan(
-            run.instrument, run.name, run.model, run.usage, self.own, run.messages, run.run_id, self.conversation
+            settings, run.name, run.model, run.usage, self.own, run.messages, run.run_id, self.conversation
         )
 
         async def body() -> Accepted[T]:

@@ -151,7 +151,7 @@ async def ask_model(
                 response = await around.around(body, text_in)
         reply = _reply_in(response, ask)
     except PROVIDER_FAULTS as error:
-        refused = ask.enforced and remember(error, model, ask.contract, run)
+        refused = ask.enforced and remember(error, model, parameters, run)
         fault = fault_in(error, TEXT, form_sent=refused)
         reply = Reply("", fault=sentence(error)) if fault is None else fault.reply
     finally:
@@ -280,9 +280,7 @@ class Recovery:
             capture=run.capture,
             clock=monotonic,
             model=run.model.model_name,
-            native="no"
-            if is_refused(run.model, contract, run)
-            else native_of(run.model, exchange.parameters, contract),
+            native=native_of(run, contract),
             max_tokens=None if broken_off else (exchange.settings or {}).get("max_tokens"),
             secrets=SecretsAtHand(run),
             evidence=run.evidence,
@@ -594,13 +592,15 @@ def _settings(ask: Ask, settings: ModelSettings | None) -> ModelSettings | None:
     return cast("ModelSettings", kept) if kept else None
 
 
-def native_of(model: Model, sent: ModelRequestParameters | None, contract: Contract[Any]) -> Native:
+def native_of(run: Run, contract: Contract[Any]) -> Native:
     """Return "on" if the provider of a run enforces the contract's schema, "can" if it could, or else "no"."""
-    if sent is not None and sent.output_mode == "native":
-        return "on"
-    if contract.mode != "json" or not has_form(contract) or not profile_of(model).get("supports_json_schema_output"):
+    if run.exchange.schema_refused:
         return "no"
-    return "no" if schema_request(contract, "native") is None else "can"
+    if run.exchange.parameters.output_mode == "native":
+        return "on"
+    able = contract.mode == "json" and profile_of(run.model).get("supports_json_schema_output")
+    asked = schema_request(contract, "native") if able and has_form(contract) else None
+    return "no" if asked is None or is_refused(run.model, asked[0], run) else "can"
 
 
 KEY: Final = "aros"

@@ -522,20 +522,20 @@ def _refusal(error: Exception, model: Model) -> str:
     return f"the provider of {model.model_name} rejected the schema ({detail_of(error)})"
 
 
-def remember(error: Exception, model: Model, contract: Contract[Any], run: Run) -> bool:
+def remember(error: Exception, model: Model, parameters: ModelRequestParameters, run: Run) -> bool:
     """Remember for the rest of the run that a model rejects the schema of a ladder's call; return False for any other
     error.
     """
     if not rejects_schema(error):
         return False
-    why = run.refusals[_key_of(model, contract)] = _refusal(error, model)
+    why = run.refusals[_key(model, parameters)] = _refusal(error, model)
     run.exchange.schema_refused = f"{why}; prompted with the schema instead"
     return True
 
 
-def is_refused(model: Model, contract: Contract[Any], run: Run) -> bool:
-    """Return whether a model has rejected the schema of a contract in this run."""
-    return bool(run.exchange.schema_refused) or (bool(run.refusals) and _key_of(model, contract) in run.refusals)
+def is_refused(model: Model, parameters: ModelRequestParameters, run: Run) -> bool:
+    """Return whether a model has rejected the schema of a request in this run."""
+    return bool(run.refusals) and _key(model, parameters) in run.refusals
 
 
 def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | None:
@@ -553,10 +553,6 @@ def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | Non
         tool.description if len(schemas) == 1 else None,
     )
     return replace(parameters, output_mode="prompted", output_object=asked, output_tools=[], allow_text_output=True)
-
-
-def _key_of(model: Model, contract: Contract[Any]) -> str:
-    return f"{model.model_name} {contract.fingerprint}"
 
 
 def _key(model: Model, parameters: ModelRequestParameters) -> str:

@@ -357,9 +357,9 @@ class Run:
     @property
     def spent(self) -> Usage:
         """The usage of the run, including failed calls, which pydantic-ai does not count."""
-        return self.spent_of(self.usage)
+        return self._spent_of(self.usage)
 
-    def spent_of(self, usage: RunUsage, before: RunUsage | None = None) -> Usage:
+    def _spent_of(self, usage: RunUsage, before: RunUsage | None = None) -> Usage:
         """Return the usage since `before`, including failed calls. Failed calls and streams that broke off count as
         unmeasured.
         """
@@ -397,14 +397,14 @@ class Run:
                         outcome=ended,
                         trust=None if outcome is None or isinstance(outcome, Rejected) else outcome.trust.value,
                         reason=outcome.reason.value if isinstance(outcome, Rejected) else None,
-                        usage=self.spent_of(self.usage, before),
+                        usage=self._spent_of(self.usage, before),
                         seconds=time.perf_counter() - started,
                     )
                 )
 
     def error(self, outcome: Rejected | Degraded, usage: Usage | None = None) -> OutputError:
         """Return the error for a run that ends without a value, with everything that is known about it."""
-        usage = usage or self.spent_of(self.usage_so_far)
+        usage = usage or self._spent_of(self.usage_so_far)
         rejected = outcome.because if isinstance(outcome, Degraded) else outcome
         stages, wanted = tuple(stage.stage for stage in self.stages), self.exchange.wanted
         tried = f"; tried: {', '.join(stages)}" if stages else ""

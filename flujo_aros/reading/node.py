@@ -121,6 +121,8 @@ class RepairLog(Sequence[Repair]):
     def _all(self) -> tuple[Repair, ...]:
         root = self._root
         built: list[Repair] = []
+        latest: Path = None
+        written = "$"
         for edit in (*self._unlisted(), *self._edits):
             code, risk, start, end, after, path = edit
             if code in _OF_VALIDATOR and isinstance(path, str):
@@ -129,7 +131,9 @@ class RepairLog(Sequence[Repair]):
             before = before if len(before) <= _SHOWN else f"{before[: _SHOWN - 1]}…"
             after = after if len(after) <= _SHOWN else f"{after[: _SHOWN - 1]}…"
             if not isinstance(path, str):
-                path = path_of(unlink(path))
+                if path != latest:  # one place often has several edits in a row
+                    latest, written = path, path_of(unlink(path))
+                path = written
             path = path or path_of(steps_to(root, start, self._names))
             built.append(Repair(code, risk, path, (start, end), before, after))
         return tuple(built)

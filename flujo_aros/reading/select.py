@@ -452,7 +452,8 @@ class Search(Generic[T]):
             if valid is not None:
                 candidate.end, candidate.valid = end, valid
                 return self._placed(candidate)
-        if quick and self.quick and end is None and (self._spliced(candidate, extent) or self._rewritten(candidate)):
+        may_patch = quick and end is None and self._may_patch(start)
+        if may_patch and (self._spliced(candidate, extent) or self._rewritten(candidate)):
             return self._placed(candidate)
         if end is None and ESCAPED.match(text, start) and self._unwrapped(candidate):
             return self._placed(candidate)
@@ -471,17 +472,20 @@ class Search(Generic[T]):
         stop = len(text) if stop < 0 else stop
         return scanner.last_bracket(text, start, stop)
 
-    @property
-    def _keeps_digits(self) -> bool:
-        """Whether only the parser may read the text, because it keeps digits of a `Decimal` that a float loses."""
-        return self.shape.has_decimals and has_many_digits(self.text)
+    def _may_patch(self, start: int) -> bool:
+        """Return whether the C parsers may read a candidate after a repair. Only the tolerant parser keeps digits of a
+        `Decimal` that a float loses.
+        """
+        doubled = self.text.startswith("{{", start)
+        digits = self.shape.has_decimals and has_many_digits(self.text)
+        return self.quick and not (self.shape.has_risks or doubled or digits)
 
     def _spliced(self, candidate: Candidate[T], extent: JsonExtent) -> bool:
         """Repair a few places locally, and accept the result only if it is strictly valid."""
-        text, start, shape = self.text, candidate.start, self.shape
-        if self.contract.counts is not None or shape.has_risks or text.startswith("{{", start) or self._keeps_digits:
+        text, start = self.text, candidate.start
+        if self.contract.counts is not None:
             return False
-        for found in splices(text, start, extent, shape, ends=self.truncated is False):
+        for found in splices(text, start, extent, self.shape, ends=self.truncated is False):
             if scanner.goes_on(text, found.end) or ESCAPED.match(text, start):
                 return False
             valid = accept_spliced(found, text, start, self.contract, self.ceiling)
@@ -499,7 +503,7 @@ class Search(Generic[T]):
             return False
         self.rewrites.append(start)
         stop = self._last_bracket(start) if stop is None else stop
-        if not stop or self.shape.has_risks or text.startswith("{{", start) or self._keeps_digits:
+        if not stop:
             return False
         found = rewrite(text[start:stop])
         if found is None or found.risk > self.ceiling or scanner.goes_on(text, stop):
@@ -692,7 +696,7 @@ class Search(Generic[T]):
             self.blind = True
             return False
         self.unsure = [other for other in self.unsure if len(text) - other < ESCAPED_WITHIN] + [start]
-        if isinstance(parsed, Parsed) and self.quick and self._rewritten(candidate, parsed.end):
+        if isinstance(parsed, Parsed) and self._may_patch(start) and self._rewritten(candidate, parsed.end):
             self._placed(candidate)
         else:
             self._judged(candidate, following.parser, parsed)

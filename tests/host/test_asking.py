@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic_ai import Agent, PromptedOutput
 from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior, UsageLimitExceeded
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
-from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
@@ -144,11 +144,20 @@ def test_the_profile_and_the_request_say_whether_a_schema_can_be_enforced():
     native = ModelRequestParameters(output_mode="native")
     prompted = ModelRequestParameters(output_mode="prompted")
     able, plain = Script().model, Script(profile=PLAIN).model
-    assert native_of(able, native, CONTRACT) == "on"
-    assert native_of(able, prompted, CONTRACT) == native_of(able, None, CONTRACT) == "can"
-    assert native_of(plain, prompted, CONTRACT) == "no"
-    assert native_of(able, prompted, Output.json(list[int])) == "can"
-    assert native_of(able, prompted, Output.tagged("r", Item)) == "no"
+
+    def said_of(model, parameters, contract):
+        run = Run()
+        run.model = model
+        run.exchange.request = ModelRequestContext(
+            model=model, messages=[], model_settings=None, model_request_parameters=parameters
+        )
+        return native_of(run, contract)
+
+    assert said_of(able, native, CONTRACT) == "on"
+    assert said_of(able, prompted, CONTRACT) == said_of(able, ModelRequestParameters(), CONTRACT) == "can"
+    assert said_of(plain, prompted, CONTRACT) == "no"
+    assert said_of(able, prompted, Output.json(list[int])) == "can"
+    assert said_of(able, prompted, Output.tagged("r", Item)) == "no"
 
 
 def test_a_retry_in_a_run_continues_its_conversation_in_native_mode_without_tools():

@@ -7,10 +7,11 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, AgentRunResultEvent, BinaryContent, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.output import OutputObjectDefinition
 
 from flujo_aros import AgentSpec, Aros, Ladder, Map, Output, OutputError, Pipeline, Reason, Runner, Step, observing
-from flujo_aros.contract import compile_contract
 from flujo_aros.events import StageSkipped
 from flujo_aros.host import Run, is_refused, rejects_schema, remember, run_agent
 from flujo_aros.recovery import Constrain
@@ -212,9 +213,11 @@ def test_another_schema_of_the_same_model_is_still_requested_natively():
     assert [asked.output_mode for asked in model.asked] == ["native", "prompted", "native"]
 
 
-def test_a_rejected_schema_affects_only_its_own_contract():
+def test_a_rejected_schema_affects_only_requests_with_it():
     model, run = ScriptedModel(), Run()
-    item, place = compile_contract(Item), compile_contract(Place)
+    item, place = (
+        ModelRequestParameters(output_object=OutputObjectDefinition(like.model_json_schema())) for like in (Item, Place)
+    )
     assert not is_refused(model, item, run)
     assert remember(TOO_LARGE, model, item, run)
     run.exchange.schema_refused = ""  # as before the next attempt

@@ -146,7 +146,7 @@ def test_a_reply_without_output_is_described_in_words(reply, mode, words):
     ("replies", "output", "reason", "code", "words"),
     [
         ([""], str, Reason.NO_JSON, "no_output", "the model wrote nothing"),
-        ([call("{}", "finish")], str, Reason.NO_JSON, "no_output", "called finish instead of returning its output"),
+        ([call("{}", "finish")], str, Reason.NO_JSON, "no_output", "called finish, which it does not have"),
         ([call("{}", "finish")], Item, Reason.NO_JSON, "no_output", "called finish, which it does not have"),
         ([call("{}", "look"), ModelHTTPError(500, "m")], str, Reason.PROVIDER, "http_500", "HTTP 500"),
         ([call("{}", "look"), ModelHTTPError(500, "m")], Item, Reason.PROVIDER, "http_500", "HTTP 500"),

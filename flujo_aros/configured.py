@@ -80,6 +80,8 @@ def option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
     if detail["type"] == "extra_forbidden":
         known = hints_of(owner_of(kind, detail["loc"]))
         return _suggest_name(str(detail["loc"][-1]), known).after(f"{place}: unknown option")
+    if detail["type"] == "sequence_str" or context.get("class") == "Sequence":
+        return f"{place} must be a list of strings, not {detail['input']!r}"
     if detail["type"] == "missing":
         return f"{place} is missing"
     return sentence(detail)

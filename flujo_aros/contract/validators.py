@@ -367,6 +367,7 @@ class TypeValues(Generic[T]):
         self.adapter: TypeAdapter[T]
         self.like = like
         self.json_schema: JsonSchema = {}
+        kind = cast("type[object]", type(like))
         words = "pass a type such as a pydantic model, a JSON Schema as a dict, or an Output.*"
         if like is BaseModel or isinstance(like, (int, float, list, tuple, set, str)):
             if isinstance(like, str):
@@ -383,9 +384,9 @@ class TypeValues(Generic[T]):
         except (PydanticSchemaGenerationError, PydanticUserError, PydanticUndefinedAnnotation) as error:
             raise ContractError(f"{like!r} cannot be used as a contract: {str(error).splitlines()[0]}") from error
         except AttributeError as error:
-            if hasattr(like, "__mro__"):
+            if issubclass(kind, type):
                 raise  # the error of a validator, or of a schema, that the user wrote
-            raise ContractError(f"an object of {like.__class__} cannot be used as a contract: {words}") from error
+            raise ContractError(f"an object of {kind} cannot be used as a contract: {words}") from error
         self.shape = compile_shape(_guide(self.adapter, self.json_schema), drops=True)
         self._effort = Effort(self.shape)
         self.is_open = not self.json_schema or any(

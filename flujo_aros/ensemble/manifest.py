@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Self, TypeAlias, cast
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import ErrorDetails
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from flujo_aros.configured import option_error
+from flujo_aros.configured import Configured, option_error
 from flujo_aros.contract import Output
 from flujo_aros.errors import ContractError, Hint, UsageError
 from flujo_aros.spelling import nearest
@@ -69,24 +68,20 @@ RESERVED: Final = (
 """Kinds that no manifest can grant: they come from the conductor, from the user, or from reflection."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Schedule(_Strict):
+class Schedule(Configured):
     """When an agent speaks without a new event: `tick_every` turns after its last turn."""
 
     tick_every: int | None = Field(default=None, ge=1)
 
 
-class Memory(_Strict):
+class Memory(Configured):
     """The number of events in an agent's prompt, and the number after which it forms a belief (None: never)."""
 
     window: int = Field(default=8, ge=1, le=200)
     reflection_threshold: int | None = Field(default=None, ge=2)
 
 
-class Manifest(_Strict):
+class Manifest(Configured):
     """One agent of an ensemble.
 
     `subscribes_to` are the kinds of events that it hears, and that give it a turn; `may_emit` are the only kinds that
@@ -155,10 +150,6 @@ def read_manifest(given: Manifest | dict[str, Any] | str | Path) -> Manifest:
         return Manifest.model_validate(given)
     except ValidationError as error:
         who = f"{source} {given['name']!r}" if isinstance(given.get("name"), str) else source
-        raise UsageError("\n".join(f"{who}: {_problem(each)}" for each in error.errors(include_url=False))) from error
-
-
-def _problem(detail: ErrorDetails) -> str:
-    if detail["type"] in ("is_instance_of", "sequence_str"):
-        return f"{'.'.join(map(str, detail['loc']))} must be a list of strings, not {detail['input']!r}"
-    return option_error(Manifest, detail)
+        raise UsageError(
+            "\n".join(f"{who}: {option_error(Manifest, each)}" for each in error.errors(include_url=False))
+        ) from error

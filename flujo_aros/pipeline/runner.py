@@ -271,6 +271,15 @@ class Runner(Generic[T_co]):
         self._own_secrets: tuple[str, ...] | None = None
         self._prepared = False
 
+    def __repr__(self) -> str:
+        """Show the pipeline.
+
+        >>> from flujo_aros.pipeline.step import Call
+        >>> Runner(Call("trim", function=str.strip) >> Call("count", function=len))
+        Runner(Pipeline(trim >> count))
+        """
+        return f"Runner({self.pipeline!r})"
+
     async def run(
         self,
         input: Any = "",  # noqa: A002 - the word of the public surface, also in templates

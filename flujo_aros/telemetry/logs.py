@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from flujo_aros import events
+from flujo_aros.errors import UsageError
 from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.visible import visible_line
@@ -36,6 +37,8 @@ class Logging:
         verbose: bool | None = None,
         secrets: Iterable[str] = (),
     ) -> None:
+        if not isinstance(cast("object", logger), logging.Logger | None):
+            raise UsageError(f"Logging: logger must be a logger, such as logging.getLogger('shop'), not {logger!r}")
         self.logger = logger or logging.getLogger("flujo_aros")
         is_verbose = current_settings().telemetry.verbose if verbose is None else verbose
         self._detail = logging.INFO if is_verbose else logging.DEBUG

@@ -21,6 +21,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from opentelemetry.util.types import AttributeValue
 
 from flujo_aros import events
+from flujo_aros.errors import UsageError
 from flujo_aros.telemetry import names
 from flujo_aros.telemetry.formatting import step_place, value_words
 from flujo_aros.telemetry.masking import Mask
@@ -422,6 +423,12 @@ class OpenTelemetry:
         content: bool = False,
         secrets: Iterable[str] = (),
     ) -> None:
+        for name, given, member in (
+            ("tracer_provider", tracer_provider, "get_tracer"),
+            ("meter_provider", meter_provider, "get_meter"),
+        ):
+            if given is not None and not hasattr(given, member):
+                raise UsageError(f"OpenTelemetry: {name} must be a provider, which has `{member}`, not {given!r}")
         self._content = content
         self._mask = mask = Mask.of_environment(secrets)
         self._traced = tracer_provider is not None

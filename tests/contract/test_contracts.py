@@ -66,8 +66,8 @@ def test_anything_with_a_json_form_can_be_a_contract(like: Any, text: str, value
         (False, "allows no value"),
         (5, "5 cannot be used as a contract: pass a type such as a pydantic model, a JSON Schema as a dict"),
         (value_of, "the function value_of is not a contract"),
-        (read("1", int), "an object of .*Accepted.* cannot be used as a contract: give a type"),
-        (BaseModel, "BaseModel.* cannot be used as a contract: give a type"),
+        (read("1", int), "an object of .*Accepted.* cannot be used as a contract: pass a type"),
+        (BaseModel, "BaseModel.* cannot be used as a contract: pass a type"),
     ],
     ids=[
         "type",

@@ -985,3 +985,19 @@ def test_no_run_makes_more_calls_than_were_announced(reply: str) -> None:
     assert announced.open == ()
     result, _ = played(cast, ScriptedModel(then=reply), turns=9)
     assert 9 <= result.usage.requests <= announced.calls == 9 * 2 * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "Manifest: name is missing; persona is missing; may_emit is missing"),
+        ({"name": "owl", "persona": "An owl.", "may_emit": "agent.spoke"}, "may_emit must be a list of strings, not"),
+        ({"name": 3, "persona": "An owl.", "may_emit": ["agent.spoke"]}, "Manifest: name should be a string"),
+    ],
+)
+def test_a_manifest_with_wrong_options_in_python_is_one_clear_error(options, words):
+    with pytest.raises(UsageError) as caught:
+        Manifest(**options)
+    assert words in str(caught.value)
+    with pytest.raises(TypeError, match="Manifest has no option 'nam'; did you mean 'name'"):
+        Manifest(nam="owl")

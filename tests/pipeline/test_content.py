@@ -121,3 +121,17 @@ def test_the_journal_keeps_a_description_of_content_and_not_its_bytes(tmp_path: 
         (ask,) = journal.story("last").chapters[0].asks
     assert ask.prompt.startswith(f"What is it?\n\n{mark}")
     assert len(ask.prompt) < 200
+
+
+def test_content_that_pydantic_ai_cannot_send_fails_the_step_with_what_to_do() -> None:
+    def refuse(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        raise NotImplementedError("ImageUrl is not supported")  # as the classes of some providers do
+
+    result = Runner(Step("s", Agent(FunctionModel(refuse)))).run_sync(LINK)
+    assert result.error is not None
+    assert result.error["message"] == (
+        "the model of step 's' does not accept this input: ImageUrl is not supported; use another model, or send text"
+    )
+    other = Runner(Step("look", Agent(FunctionModel(refuse)))).run_sync("no picture")
+    assert other.error is not None
+    assert other.error["message"] == "NotImplementedError: ImageUrl is not supported"

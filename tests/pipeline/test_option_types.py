@@ -21,8 +21,10 @@ from flujo_aros import (
     Human,
     Import,
     Journal,
+    Logging,
     Loop,
     Map,
+    OpenTelemetry,
     OutputMapping,
     Parallel,
     Pipeline,
@@ -125,6 +127,8 @@ WRONG: list[tuple[Make, str]] = [
     (lambda: Runner(CALL, observers=["x"]), "Runner: observers must be a list of functions of an event, not ['x']"),  # type: ignore[list-item]  # as above
     (lambda: Runner(CALL, observers=[not_awaited]), "not [<function not_awaited"),  # type: ignore[list-item]  # as above
     (lambda: Runner(CALL, journal=Journal), "Runner: journal must be a Journal, or any function of an event, or None"),  # type: ignore[arg-type]  # as above
+    (lambda: Logging("shop"), "Logging: logger must be a logger, such as logging.getLogger('shop'), not 'shop'"),  # type: ignore[arg-type]  # as above
+    (lambda: OpenTelemetry("x"), "OpenTelemetry: tracer_provider must be a provider, which has `get_tracer`, not 'x'"),  # type: ignore[arg-type]  # as above
     (lambda: bound([CALL]), "bound takes a Pipeline or a step, not list: use Pipeline([step, …])"),  # type: ignore[arg-type]  # as above
     (lambda: load_blueprint({"name": "b"}), "load_blueprint takes the path of a file, not {'name': 'b'}"),  # type: ignore[arg-type]  # as above
     (lambda: parse_blueprint("", allow=[3]), 'allow must be a list of names of modules, such as ["shop"], not [3]'),  # type: ignore[list-item]  # as above

@@ -26,6 +26,7 @@ from flujo_aros.cli.commands import Blueprint, Deps, Plan
 from flujo_aros.cli.screen import Text, print_json, say, stdout_console, stdout_reserved
 from flujo_aros.errors import BlueprintError, LocalModelError, Place, Problem, UsageError
 from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.pipeline.control import Loop
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import (
     SUFFIX,
@@ -280,6 +281,8 @@ def _step(step: PipelineStep) -> dict[str, Any]:
     if isinstance(shape, (Mapping, list)):
         plan["shape"] = shape
     options = {name: value for name, value in written_options(step).items() if name not in _SHOWN_APART}
+    if isinstance(step, Loop):
+        options["max_loops"] = step.max_loops  # the default, too: it bounds what the loop may cost
     bodies = {scope: [_step(each) for each in body.steps] for scope, body in step.bodies.items()}
     if step.fallback is not None:
         bodies["fallback"] = [_step(step.fallback)]

@@ -650,3 +650,5 @@ steps:
     shape = {"output_schema": {"type": "string", "minLength": 1}, "checks": ["output != 'x'"]}
     assert loop["bodies"]["body"][0]["options"] == shape
     assert "max loops        3" in aros("plan", str(file)).stdout
+    file.write_text(file.read_text(encoding="utf-8").replace("      max_loops: 3\n", ""), encoding="utf-8")
+    assert "max loops        5" in aros("plan", str(file)).stdout

@@ -196,8 +196,8 @@ def _agent_options(step: Step) -> Plain:
 
 def _extraction(step: Extraction) -> Plain:
     params = {"schema": step.processing.schema, "model": step.agent.model}
-    given: Plain = {} if step.input == PREVIOUS else {"input": step.input}
-    return {"uses": f"flujo.builtins.{EXTRACT}", **_shape(step), **given, "params": params}
+    plain_input: Plain = {} if step.input == PREVIOUS else {"input": step.input}
+    return {"uses": f"flujo.builtins.{EXTRACT}", **_shape(step), **plain_input, "params": params}
 
 
 def _call(writing: _Writing, step: Call) -> Plain:

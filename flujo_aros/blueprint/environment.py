@@ -138,10 +138,10 @@ class Environment:
         def value(found: re.Match[str]) -> str:
             if found["escaped"]:
                 return "$"
-            given = self.known.get(found["name"], "")
-            if not given and not found["default"]:
+            known_value = self.known.get(found["name"], "")
+            if not known_value and not found["default"]:
                 missing.append(found["name"])
-            return given or found["value"] or ""
+            return known_value or found["value"] or ""
 
         filled = _REFERENCE.sub(value, text)
         for name in missing:

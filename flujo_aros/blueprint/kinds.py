@@ -184,7 +184,7 @@ _NOTHING: Final = Pipeline([Call("nothing", function=str)], body=True)
 
 def _common(making: Making, block: blocks.StepKeys | None) -> dict[str, Any]:
     """Return the options that every kind has."""
-    given = options_of(making, blocks.COMMON, block) or {}
+    options = options_of(making, blocks.COMMON, block) or {}
     checks = checks_of(making.loading, making.node)
     if block is None:
         return {}
@@ -192,7 +192,7 @@ def _common(making: Making, block: blocks.StepKeys | None) -> dict[str, Any]:
     return {
         "retries": config.max_retries,
         "timeout": config.timeout or config.timeout_s,
-        **given,
+        **options,
         "checks": checks,
         "usage_limits": None if block.usage_limits is None else limits(block.usage_limits),
         "meta": {key: value for key, value in block.meta.items() if key not in META_KEYS},
@@ -217,11 +217,11 @@ def build_kind(making: Making, block: blocks.StepKeys) -> PipelineStep | None:
         making.loading.cannot_run(making.node.members["reduce"].place, why)
     if kind.word == "loop" and keys.conversation:
         making = replace(making, where=replace(making.where, conversation=True))
-    given = options_of(making, kind, block)
+    options = options_of(making, kind, block)
     special = _SPECIAL[kind.word](making, keys) if kind.word in _SPECIAL else {}
-    if given is None or special is None:
+    if options is None or special is None:
         return None
-    return kind.step(**{"name": block.name, **special, **given}, **making.common)
+    return kind.step(**{"name": block.name, **special, **options}, **making.common)
 
 
 def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys | None) -> dict[str, Any] | None:
@@ -231,7 +231,7 @@ def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys | None)
     beside = making.node.members
     holder = beside.get(kind.under, making.node) if kind.under else making.node
     inside = beside if holder is making.node else holder.members
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     whole = True
     for key, option in kind.options.items():
         form, under = option.option.form, key in kind.keys_under
@@ -244,11 +244,11 @@ def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys | None)
             found = _option(making, kind, key, node, getattr(keys, key, None))
             if found is None:
                 whole = whole and (node.value is None or form not in ("step", "steps"))
-                given |= {option.name: None} if form == "value" else {}
+                options |= {option.name: None} if form == "value" else {}
         if found is not None:
-            given[option.name] = found
+            options[option.name] = found
         whole = whole and (found is not None or not option.required)
-    return given if whole else None
+    return options if whole else None
 
 
 def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: Any) -> Any:
@@ -285,12 +285,12 @@ def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: An
 def _condition(making: Making, name: str, holder: Node, key: str, option: Declared) -> str | None:
     """Return a condition: an expression, or a function."""
     expression, function = blocks.condition_keys(key)
-    given = sum(each in holder.members and holder.members[each].value is not None for each in (expression, function))
-    if option.required and given != 1:
+    count = sum(each in holder.members and holder.members[each].value is not None for each in (expression, function))
+    if option.required and count != 1:
         message = f"step {name!r} needs either `{expression}` or `{function}`, but not both"
         making.loading.doubt(making.node.place, message)
         return None
-    if given == 2:
+    if count == 2:
         making.loading.doubt(holder.keys[function], f"write either `{expression}` or `{function}`, not both")
     found = making.expression(holder.members.get(expression), expression)
     return found or making.function(holder.members.get(function), function)
@@ -421,15 +421,15 @@ def _doubt_kinds(making: Making, what: str, kinds: Sequence[str], node: Node, ca
 
 def _manifest(making: Making, node: Node) -> Manifest | None:
     """Return the manifest at this node, or in the file that it names."""
-    given: Any = node.plain()
-    if is_dict(given):
+    manifest: Any = node.plain()
+    if is_dict(manifest):
         return making.loading.block(Manifest, node)
-    if not isinstance(given, str):
+    if not isinstance(manifest, str):
         making.loading.note(node.place, "a manifest is a mapping, or the path of a YAML file with one")
         return None
-    file = making.loading.inside(given)
+    file = making.loading.inside(manifest)
     if file is None:
-        making.loading.note(node.place, f"{given!r} is outside the folder of the blueprint")
+        making.loading.note(node.place, f"{manifest!r} is outside the folder of the blueprint")
         return None
     try:
         return read_manifest(file)
@@ -573,8 +573,8 @@ def _import(making: Making, block: blocks.StepBlock, alias: str) -> PipelineStep
 def _make_step(making: Making, word: str, block: blocks.StepKeys, special: dict[str, Any]) -> PipelineStep:
     """Return a step of one of the kinds that are all written `kind: step`."""
     kind = blocks.KINDS[word]
-    given = options_of(making, kind, block) or {}
-    return kind.step(**{"name": block.name, **special, **given}, **making.common)
+    options = options_of(making, kind, block) or {}
+    return kind.step(**{"name": block.name, **special, **options}, **making.common)
 
 
 def _outputs(making: Making) -> tuple[OutputMapping, ...] | None:

@@ -106,8 +106,8 @@ def is_misspelt(kind: type[Any], missing: ErrorDetails, details: Sequence[ErrorD
         return False
     *around, name = missing["loc"]
     beside = [each["loc"] for each in details if each["type"] in UNKNOWN and [*each["loc"][:-1]] == around]
-    meant = [found.meant for path in beside if (found := unknown_key(kind, path).suggestion) is not None]
-    return name in meant or bool(get_close_matches(str(name), [str(path[-1]) for path in beside], 1))
+    suggested = [found.meant for path in beside if (found := unknown_key(kind, path).suggestion) is not None]
+    return name in suggested or bool(get_close_matches(str(name), [str(path[-1]) for path in beside], 1))
 
 
 def may_be_left_out(kind: type[Any], path: tuple[str | int, ...]) -> bool:
@@ -146,12 +146,12 @@ def meant(detail: ErrorDetails) -> int | float | bool | None:
     >>> meant({"type": "int_type", "input": "3", "loc": (), "msg": ""})
     3
     """
-    given, wanted = detail["input"], detail["type"]
-    if isinstance(given, float) and wanted in _WHOLE:
-        return int(given) if given.is_integer() else None
-    if not isinstance(given, str):
+    value, wanted = detail["input"], detail["type"]
+    if isinstance(value, float) and wanted in _WHOLE:
+        return int(value) if value.is_integer() else None
+    if not isinstance(value, str):
         return None
-    word = given.strip()
+    word = value.strip()
     if wanted == "bool_type":
         return _TRUTH.get(word.lower())
     if not _NUMBER.fullmatch(word):
@@ -671,9 +671,9 @@ class Loading:
             self.note(node.at([*path, *inner]), sentence(detail))
 
 
-def not_a_step(given: object) -> str:
+def not_a_step(element: object) -> str:
     """Return the message for an element of `steps` that is not a mapping."""
-    return f"a step is a mapping, such as `{{name: answer, uses: agents.writer}}`, not {brief(given)}"
+    return f"a step is a mapping, such as `{{name: answer, uses: agents.writer}}`, not {brief(element)}"
 
 
 def problem(place: Place | None, what: str | UsageError, code: Code | None = None) -> Problem:

@@ -222,8 +222,8 @@ def _json_or_text(value: str, what: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
-        meant = value.strip()
-        if (meant[:1], meant[-1:]) not in (("{", "}"), ("[", "]")):
+        stripped = value.strip()
+        if (stripped[:1], stripped[-1:]) not in (("{", "}"), ("[", "]")):
             return value
         why = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
         cure = "write such a string as JSON, in quotes"

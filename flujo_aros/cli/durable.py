@@ -103,21 +103,21 @@ def submit_command(options: Submit) -> None:
         raise typer.BadParameter("use either --input or --inputs", param_hint="'--input'")
     pipeline, context = load_to_run(options), args.given_pairs(options.pairs)
     if rows is None:
-        given = [(args.given_content(options.sources), context, run_id)]
+        inputs = [(args.given_content(options.sources), context, run_id)]
     else:
         with CaseFile(rows, "--inputs") as cases:
             found = list(cases)
         wrong = next((row for row in found if row.error is not None), None)
         if wrong is not None:
             raise UsageError(f"--inputs: {wrong.error}; nothing was submitted")
-        given = [(_input_of(row), {**context, **row.context}, run_id and f"{run_id}-{row.id}") for row in found]
+        inputs = [(_input_of(row), {**context, **row.context}, run_id and f"{run_id}-{row.id}") for row in found]
     queued: dict[str, Any] = {each: getattr(options, each) for each in ("queue", "priority", "partition")}
     with open_engine(options.db, create=True) as engine:
         runner = Runner(pipeline, engine=engine)
         register(engine, options, runner)
 
         async def submit() -> None:
-            for one, own, name in given:
+            for one, own, name in inputs:
                 handle = await runner.submit(one, own, run_id=name, **queued)
                 print_lines(f"{handle.run_id}\n")
 

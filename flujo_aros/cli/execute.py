@@ -192,13 +192,13 @@ def _write_private(file: Path, text: str) -> None:
 
 def allowing(options: Modules, *, models: bool = True) -> str:
     """Return the options that repeat the same permissions, models and deps, for a command line."""
-    given: list[tuple[str, Any]] = [("--allow", each) for each in options.allow]
-    given += [("--path", each) for each in options.folders]
+    pairs: list[tuple[str, Any]] = [("--allow", each) for each in options.allow]
+    pairs += [("--path", each) for each in options.folders]
     if models and isinstance(options, Models):
-        given += [*(("--model", each) for each in options.models), ("--profile", options.profile)]
+        pairs += [*(("--model", each) for each in options.models), ("--profile", options.profile)]
     if isinstance(options, Deps):
-        given.append(("--deps", options.deps))
-    return "".join(f" {name} {shlex.quote(str(value))}" for name, value in given if value is not None)
+        pairs.append(("--deps", options.deps))
+    return "".join(f" {name} {shlex.quote(str(value))}" for name, value in pairs if value is not None)
 
 
 def keep_paused(

@@ -60,8 +60,8 @@ def lint_command(options: Lint) -> None:
     raise typer.Exit(FOUND if failed else 0)
 
 
-def _codes(given: list[str]) -> tuple[str, ...]:
-    return tuple(code.strip() for each in given for code in each.split(",") if code.strip())
+def _codes(options: list[str]) -> tuple[str, ...]:
+    return tuple(code.strip() for each in options for code in each.split(",") if code.strip())
 
 
 def _blueprints(files: list[Path]) -> list[Path]:

@@ -114,8 +114,8 @@ def _check_modules(allow: Sequence[str]) -> None:
             continue
         if module.endswith(SUFFIX) or is_module_name(module):
             continue
-        meant = module.strip("./").replace("/", ".").partition(":")[0]
-        near = f"; did you mean {meant!r}?" if is_module_name(meant) else ""
+        suggestion = module.strip("./").replace("/", ".").partition(":")[0]
+        near = f"; did you mean {suggestion!r}?" if is_module_name(suggestion) else ""
         example = "a module such as shop.steps, a file such as ./steps.py, or a folder"
         raise UsageError(f"--allow takes {example}, not {module!r}{near}")
 
@@ -397,8 +397,8 @@ def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(("agent", _agent_words(step["agent"])))
         if step["agent"].get("tools"):
             facts.append(("tools", ", ".join(step["agent"]["tools"])))
-        if given := step["agent"].get("capabilities"):
-            named = (each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in given)
+        if capabilities := step["agent"].get("capabilities"):
+            named = (each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in capabilities)
             facts.append(("capabilities", ", ".join(named)))
         facts.append(("contract", _contract_words(step)))
         if step["ladder"] is not None:

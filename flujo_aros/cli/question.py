@@ -69,9 +69,9 @@ def answer_words(schema: Mapping[str, Any]) -> list[str]:
     answer with an object:
       n  a whole number, at least 1, required
     """
-    asked = _Asked(schema)
-    fields = list(asked.fields(schema, 0))
-    head = f"answer with {asked.words(schema, quoted=False)}"
+    reader = _Asked(schema)
+    fields = list(reader.fields(schema, 0))
+    head = f"answer with {reader.words(schema, quoted=False)}"
     if not fields:
         return [head]
     width = max(len(name) for name, _ in fields)

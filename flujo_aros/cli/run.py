@@ -57,8 +57,8 @@ def run_command(options: Run) -> None:
                 "output": "; the result of one run goes to stdout",
                 "max_cost": "; for one run, write `usage_limits: {max_cost: …}` at a step",
             }.get(name, "")
-            given = "--limit" if name == "limits" else f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(f"needs --inputs{why}", param_hint=f"'{given}'")
+            option = "--limit" if name == "limits" else f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"needs --inputs{why}", param_hint=f"'{option}'")
     task: dict[str, Any] = {"input": args.given_content(options.sources), "context": context}
     task["deps"] = args.given_deps(options)
     run, stream, as_json = partial(Runner.run, **task), partial(Runner.stream, **task), options.as_json

@@ -71,15 +71,15 @@ def runs_command(options: Runs) -> None:
         stderr_console().print(nothing)
 
 
-def given_time(given: str, option: str) -> timedelta:
+def given_time(text: str, option: str) -> timedelta:
     """Parse a duration as people write it.
 
     >>> given_time("36h", "--since").total_seconds()
     129600.0
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw])", given.strip().lower())
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw])", text.strip().lower())
     if found is None:
-        raise UsageError(f"{option} {given!r}: expected a number with s, m, h, d or w, such as 24h")
+        raise UsageError(f"{option} {text!r}: expected a number with s, m, h, d or w, such as 24h")
     return timedelta(**{_UNITS[found[2]]: float(found[1])})
 
 

@@ -178,7 +178,7 @@ def stdout_reserved() -> Generator[None]:
     """
     try:
         kept = os.dup(_STDOUT)
-    except OSError:  # the caller closed it: there is nothing to keep clean
+    except OSError:  # the caller has closed stdout, so there is nothing to restore
         yield
         return
     sys.stdout.flush()

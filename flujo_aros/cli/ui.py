@@ -163,15 +163,15 @@ class _Handler(BaseHTTPRequestHandler):
             where = urlsplit(self.path)
         except ValueError:
             return _message(400, "Not an address", "Open the address printed by `aros ui`.")
-        asked = {name: values[-1] for name, values in parse_qs(where.query).items()}
-        key = asked.pop("key", "")
+        query = {name: values[-1] for name, values in parse_qs(where.query).items()}
+        key = query.pop("key", "")
         if self._is_key(key):
             there = where.path if where.path.startswith("/") and not where.path.startswith("//") else "/"
             cookie = f"{self._ui_server.cookie}={self._ui_server.key}; Path=/; HttpOnly; SameSite=Strict"
-            return _Answer(303, "", {"Location": f"{there}?{urlencode(asked)}".rstrip("?"), "Set-Cookie": cookie})
+            return _Answer(303, "", {"Location": f"{there}?{urlencode(query)}".rstrip("?"), "Set-Cookie": cookie})
         if not self._is_key(self._cookie()):
             return _message(403, "Not allowed", "Open the address printed by `aros ui`: it contains the key.")
-        return _page_for(unquote(where.path), asked)
+        return _page_for(unquote(where.path), query)
 
     def _cookie(self) -> str:
         try:
@@ -184,23 +184,23 @@ class _Handler(BaseHTTPRequestHandler):
         return secrets.compare_digest(key.encode(), self._ui_server.key.encode())
 
 
-def _page_for(path: str, asked: dict[str, str]) -> _Answer:
+def _page_for(path: str, query: dict[str, str]) -> _Answer:
     pages: dict[str, Callable[[dict[str, str]], str]] = {"/": _runs_page, "/health": _health_page}
     try:
         if path.startswith("/runs/"):
             story = args.recorded(path.removeprefix("/runs/")).so_far(time.time())
             return _Answer(200, report_html(story, served=True), {})
         if path in pages:
-            return _Answer(200, pages[path](asked), {})
+            return _Answer(200, pages[path](query), {})
     except UsageError as error:
         return _message(404, "Not found", str(error))
     return _message(404, "Not found", "There is no such page.")
 
 
-def _runs_page(asked: dict[str, str]) -> str:
-    given = asked.get("limit", "")
-    limit = min(int(given), _MOST_RUNS) if given.isascii() and given.isdigit() and len(given) < 9 else _RUNS
-    chosen = {name: asked[name] for name in ("status", "pipeline") if asked.get(name)}
+def _runs_page(query: dict[str, str]) -> str:
+    written = query.get("limit", "")
+    limit = min(int(written), _MOST_RUNS) if written.isascii() and written.isdigit() and len(written) < 9 else _RUNS
+    chosen = {name: query[name] for name in ("status", "pipeline") if query.get(name)}
     nothing = "no such runs in the journal" if chosen else "no runs yet"
     try:
         with args.open_to_read() as journal:
@@ -230,8 +230,8 @@ def _links(run_id: str, pipeline: str, status: str) -> dict[str, str]:
     }
 
 
-def _health_page(asked: dict[str, str]) -> str:
-    since = asked.get("since", "24h")
+def _health_page(query: dict[str, str]) -> str:
+    since = query.get("since", "24h")
     span = given_time(since, "since")
     until = datetime.now(UTC)
     with args.open_to_read() as journal:

@@ -527,8 +527,8 @@ class Output:
         if fallback is not None and fallback not in known:
             raise ContractError(f"the fallback kind {fallback!r} is not one of the kinds: {', '.join(known)}")
         further = _fields(fields)
-        asked = tuple(name for name in further if name not in WELL_KNOWN)
-        needed = asked if required is True else _required(required or (), further)
+        requested = tuple(name for name in further if name not in WELL_KNOWN)
+        needed = requested if required is True else _required(required or (), further)
         if not isinstance(cast("object", example), str) or not example.strip():
             raise ContractError(f"example must be a string, not {example!r}")
         # The reply is first read as the loose event; `read` turns that into the event.

@@ -44,10 +44,10 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
     found = list(schemas_in(schema))
     for path, part in found:
         form = part.get("format")
-        meant = only_near(form, _FORMATS) if isinstance(form, str) and form not in _FORMATS else None
-        if meant is not None:
-            words = f"{form!r} is not a format of JSON Schema and would be ignored; did you mean {meant!r}?"
-            yield ContractError(Hint(words, Suggestion(str(form), meant, sure=True)), (*path, "format"))
+        suggestion = only_near(form, _FORMATS) if isinstance(form, str) and form not in _FORMATS else None
+        if suggestion is not None:
+            words = f"{form!r} is not a format of JSON Schema and would be ignored; did you mean {suggestion!r}?"
+            yield ContractError(Hint(words, Suggestion(str(form), suggestion, sure=True)), (*path, "format"))
         for word in part:
             own = word in _KNOWN or not word[:1].isalpha() or word.startswith("x-")  # `_format`: switched off
             near = [] if own else get_close_matches(word, _KNOWN, 1, _CLOSE)
@@ -56,9 +56,9 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
                 sure = only_near(word, _KNOWN) == near[0]
                 yield ContractError(Hint(words, Suggestion(word, near[0], sure)), (*path, word))
     for path, name, optional in islice(_undeclared_required(found), _MOST_UNDECLARED):
-        meant = nearest(name, optional)
-        if meant.suggestion is not None and get_close_matches(name, [meant.suggestion.meant], 1, _CLOSE):
-            yield ContractError(meant.after(f"{short(name)} is required but not in `properties`"), path)
+        suggestion = nearest(name, optional)
+        if suggestion.suggestion is not None and get_close_matches(name, [suggestion.suggestion.meant], 1, _CLOSE):
+            yield ContractError(suggestion.after(f"{short(name)} is required but not in `properties`"), path)
 
 
 def _undeclared_required(parts: Sequence[tuple[Place, JsonSchema]]) -> Iterator[tuple[Place, str, set[str]]]:

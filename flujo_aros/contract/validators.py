@@ -715,12 +715,12 @@ def _broken_ref(schema: JsonSchema) -> tuple[Steps, Hint] | None:
 
 
 def _what_is_wrong(error: jsonschema_rs.ValidationError | jsonschema_rs.ReferencingError) -> Hint:
-    given = getattr(error, "instance", None)
-    if getattr(error, "instance_path", [])[-1:] == ["type"] and isinstance(given, str):
-        close = [_PYTHON_TYPES[given]] if given in _PYTHON_TYPES else get_close_matches(given, _TYPES, 1)
-        sure = close == [_PYTHON_TYPES.get(given) or only_near(given, _TYPES)]
-        near = Hint(f"; did you mean {close[0]!r}?", Suggestion(given, close[0], sure)) if close else None
-        return (near or Hint(f"; {', '.join(_TYPES)}")).after(f"unknown type {given!r}")
+    instance = getattr(error, "instance", None)
+    if getattr(error, "instance_path", [])[-1:] == ["type"] and isinstance(instance, str):
+        close = [_PYTHON_TYPES[instance]] if instance in _PYTHON_TYPES else get_close_matches(instance, _TYPES, 1)
+        sure = close == [_PYTHON_TYPES.get(instance) or only_near(instance, _TYPES)]
+        near = Hint(f"; did you mean {close[0]!r}?", Suggestion(instance, close[0], sure)) if close else None
+        return (near or Hint(f"; {', '.join(_TYPES)}")).after(f"unknown type {instance!r}")
     return Hint(clip(error.message, 300))
 
 

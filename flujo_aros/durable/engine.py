@@ -828,13 +828,15 @@ def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None, d
         deps = deps if local.task.deps is None else local.task.deps
         kept: Any = local.task.shared.value
         value = type(kept).model_validate(value) if isinstance(kept, BaseModel) else value
-    asked = row.paused["step"] if row.paused is not None and row.answer is not None else None
+    step_name = row.paused["step"] if row.paused is not None and row.answer is not None else None
     answer = None if row.answer is None else Answer(row.answer["value"])
     before = dict(recording.before)
     if row.seconds:
         before[""] = Work(seconds=row.seconds)
     shared = SharedContext.of(value)
-    task = RunTask(row.run_id, given, shared, deps, recording.recorded, asked, answer, channel=channel, before=before)
+    task = RunTask(
+        row.run_id, given, shared, deps, recording.recorded, step_name, answer, channel=channel, before=before
+    )
     task.deferred = recording.deferred
     task.carrier = dict(row.carrier or {})
     task.resumed = row.epoch > 1
@@ -852,8 +854,8 @@ def _context_of(task: RunTask) -> Any:
 
 def _request_of(task: RunTask) -> str:
     """Return a hash of the input and context of a run: equal hashes are the same request."""
-    given = [as_saved(task.given, "the input"), _context_of(task)]
-    return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
+    saved = [as_saved(task.given, "the input"), _context_of(task)]
+    return hashlib.sha256(json.dumps(saved, sort_keys=True).encode()).hexdigest()
 
 
 def _reject_other_request(row: RunRow, task: RunTask, version: str) -> None:

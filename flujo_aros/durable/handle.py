@@ -34,7 +34,7 @@ class Keeper(Protocol):
 
     @property
     def store(self) -> Store:
-        """The store of the runs."""
+        """The store that contains the runs."""
         ...
 
     @property

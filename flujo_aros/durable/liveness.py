@@ -143,7 +143,7 @@ class SessionLocks:
         """Return whether a session holds the lock of that process."""
         if executor == self._executor:
             return True
-        with self._engine.connect() as connection:  # the lock of a transaction: gone with it
+        with self._engine.connect() as connection:  # the lock ends with the transaction
             return not connection.execute(_TRY_FOR_NOW, {"key": _key(executor)}).scalar()
 
     def release(self) -> None:

@@ -52,9 +52,7 @@ class Rows(Protocol):
     """The storage for the rows of a run: a `Store`, or an engine's substitute."""
 
     def write(self, run_id: str, epoch: int, starts: Table, settled: Table = (), texts: Table = ()) -> None:
-        """Record that steps start, again for steps that had not settled, how steps have settled, and chunks of replies:
-        all or none.
-        """
+        """Record which steps start (or start again), how steps have settled, and chunks of replies: all or none."""
         ...
 
     def finish(self, run_id: str, epoch: int, starts: Table, settled: Table, ending: Ending) -> str:

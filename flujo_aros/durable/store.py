@@ -442,9 +442,7 @@ class Store:
             raise Superseded(run_id)
 
     def write(self, run_id: str, epoch: int, starts: Rows, settled: Rows = (), texts: Rows = ()) -> None:
-        """Record that steps start, again for steps that had not settled, how steps have settled, and chunks of replies,
-        in one transaction.
-        """
+        """Record in one transaction which steps start (or start again), how steps have settled, and chunks of text."""
         with self.connection() as connection:
             if not (self.is_sqlite or settled):  # the next commit writes it, too
                 connection.execute(_LAZY_COMMIT)

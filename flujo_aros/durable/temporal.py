@@ -75,7 +75,7 @@ class _Rows:
         self.steps: dict[str, StepRow] = {}
 
     def write(self, run_id: str, epoch: int, starts: Table, settled: Table = (), texts: Table = ()) -> None:
-        """Record that steps start, and how steps have settled. No text is shown while it is written."""
+        """Record which steps start, and how steps have settled. Text is not shown while it is written."""
         del epoch, texts
         for row in (*starts, *settled):
             new = StepRow(run_id=run_id, name=row["name"], kind=row["kind"], seq=row["seq"])

@@ -288,8 +288,8 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
     >>> asyncio.run(evaluate(Call("upper", function=str.upper), [("a", "A"), ("b", "C")])).right
     0.5
     """
-    given = as_cases(cases)
-    for case in given:
+    rows = as_cases(cases)
+    for case in rows:
         if case.error is not None:
             raise UsageError(case.error)
         case.live_input()  # a file that is missing stops an evaluation before its first call
@@ -297,7 +297,7 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
         runner if isinstance(runner, Runner) else Runner(runner),
         match,
         None if check is None else check_of(check),
-        {case.key: check_of(case.check) for case in given if case.check is not None},
+        {case.key: check_of(case.check) for case in rows if case.check is not None},
         _judging(judge),
         dict(context or {}),
         deps,
@@ -320,15 +320,15 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
         if on_result is not None:
             on_result(result)
 
-    await run_all(given, task.case, take, concurrency=concurrency, stop=stop)
+    await run_all(rows, task.case, take, concurrency=concurrency, stop=stop)
     return Evaluation(
         task.runner.pipeline.name or "pipeline",
-        tuple(found[case.key] for case in given if case.key in found),
+        tuple(found[case.key] for case in rows if case.key in found),
         time.perf_counter() - began,
         saved=task.saved,
         judge=task.judged,
         approximate=task.approximate,
-        stopped=stop.reason if len(found) < len(given) else None,
+        stopped=stop.reason if len(found) < len(rows) else None,
     )
 
 

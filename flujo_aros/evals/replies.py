@@ -167,8 +167,8 @@ class RecordedCalls:
         """Return the recorded reply, or an error if there is none."""
         if call.question is None:
             return (await call.make()).record
-        step, asked = current_step(), call.question()
-        exact = next((each for each in self.left if each.question == asked), None)
+        step, question = current_step(), call.question()
+        exact = next((each for each in self.left if each.question == question), None)
         found = exact or next((each for each in self.left if (each.step, each.kind) == (step, call.kind)), None)
         if found is None:
             self.missing.append(_call_words(step, call.kind))
@@ -199,18 +199,18 @@ class PaidCalls:
             return (await call.make()).record
         if self.cache is None and self.replies is None:
             return (await self.limits.make(call.model, call.size, call.make)).record
-        asked = call.question()
-        self._asked[asked] += 1
-        number = self._asked[asked]
-        made = None if self.cache is None else self.cache.get(asked, number)
+        question = call.question()
+        self._asked[question] += 1
+        number = self._asked[question]
+        made = None if self.cache is None else self.cache.get(question, number)
         if made is not None:
             self.saved += made.usage or Usage(requests=1)
         else:
             made = await self.limits.make(call.model, call.size, call.make)
             if self.cache is not None and "reply" in made.record:
-                self.cache.put(asked, number, call.model, made)
+                self.cache.put(question, number, call.model, made)
         if self.replies is not None:
-            self.replies.add(self.case, current_step(), call.kind, asked, made)
+            self.replies.add(self.case, current_step(), call.kind, question, made)
         return made.record
 
     def paid(self, used: Usage) -> Usage:

@@ -142,10 +142,10 @@ def _of_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None) -> Dir
     mode = spec.output_mode
     if mode == "auto":
         mode = "native" if profile_of(model).get("supports_json_schema_output") else "prompted"
-    asked = None if contract is None or _is_asked_in_words(contract, mode) else schema_request(contract, mode)
-    parameters, key = asked or (TEXT, None)
+    request = None if contract is None or _is_asked_in_words(contract, mode) else schema_request(contract, mode)
+    parameters, key = request or (TEXT, None)
     instructions = spec.system_prompt
-    if contract is not None and asked is None:
+    if contract is not None and request is None:
         instructions = f"{instructions}\n\n{_words(contract) or ''}".strip()
     settings = cast("ModelSettings", dict(spec.model_settings)) if spec.model_settings else None
     parameters = with_instructions(parameters, instructions)

@@ -233,10 +233,10 @@ class Aros(AbstractCapability[Any]):
         run = self._run(ctx)
         exchange = run.exchange
         wanted = self.contract or run.contract or model_contract(output_context.output_type)
-        asked = output_context.tool_def or output_context.object_def
+        definition = output_context.tool_def or output_context.object_def
         # Validators that need the validation context of the run can only be run by the host.
         like = None if ctx.validation_context is not None else output_context.output_type
-        wire = wire_of(asked, wanted, like, has_function=output_context.has_function)
+        wire = wire_of(definition, wanted, like, has_function=output_context.has_function)
         if ctx.partial_output:
             exchange.partial_output = so_far = exchange.partial_output or PartialOutput()
             return await handler(so_far.json_of(output, wire.contract) if isinstance(output, str) else output)

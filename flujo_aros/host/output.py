@@ -225,7 +225,7 @@ def _of_plain(check: Check, contract: Contract[Any], key: str | None) -> Check:
 
 
 def wire_of(
-    asked: ToolDefinition | OutputObjectDefinition | None,
+    definition: ToolDefinition | OutputObjectDefinition | None,
     wanted: Contract[Any] | None,
     like: Any = None,
     *,
@@ -237,10 +237,10 @@ def wire_of(
     and only its JSON Schema if the type is not known. `has_function` means that a function of the user turns the value
     into the output.
     """
-    if isinstance(asked, ToolDefinition):
-        schema = asked.parameters_json_schema
+    if isinstance(definition, ToolDefinition):
+        schema = definition.parameters_json_schema
     else:
-        schema = _ANY if asked is None else asked.json_schema
+        schema = _ANY if definition is None else definition.json_schema
     return _wires.get(_asked, schema, like, wanted, has_function)
 
 

@@ -187,9 +187,9 @@ class Question:
         """Return the question of an ask in this run."""
         # Includes the enforced schema and the form of the answer, neither of which the question contains.
         form = ask.enforced or (ask.in_conversation and not ask.prompt and ask.contract.mode == "json")
-        asked = {name: getattr(ask, name) for name in _ASKED} | {"said": list(ask.said)}
+        fields = {name: getattr(ask, name) for name in _ASKED} | {"said": list(ask.said)}
         schema, settings = dict(ask.contract.json_schema) if form else None, dict(run.exchange.settings or {})
-        return cls(asked, schema, settings, list(run.question) if ask.in_conversation else [])
+        return cls(fields, schema, settings, list(run.question) if ask.in_conversation else [])
 
     @property
     def ask(self) -> Ask:
@@ -299,7 +299,8 @@ class Recovery:
             return Reply("", unmade=str(error), used_up=True)
         try:
             reply = await (ask_model(run, ask) if run.put is None else run.put(ask))
-            if run.calls == calls and reply.usage.requests:  # made in another place, or before a recovery
+            # the call was made elsewhere, or before the run was recovered
+            if run.calls == calls and reply.usage.requests:
                 run.calls += 1
                 run.texts.append(reply.text)
             return reply
@@ -493,12 +494,12 @@ def fitted(accepted: Accepted[Any], issues: Sequence[Issue], contract: object, *
     event = accepted.value
     if not isinstance(event, Event) or not isinstance(contract, EventContract):
         return None
-    given, repairs = event.model_dump(exclude_unset=True), list(accepted.repairs)
+    fields, repairs = event.model_dump(exclude_unset=True), list(accepted.repairs)
     for issue in issues:
         name = issue.path.removeprefix("$.")
         if name not in contract.fields or name in WELL_KNOWN:
             return None
-        value = given.get(name)
+        value = fields.get(name)
         states = isinstance(value, (bool, int, float))
         # A rejected string is not repaired by another string.
         if isinstance(value, str) or not (states or last or accepted.trust is Trust.SYNTHESIZED):
@@ -507,9 +508,9 @@ def fitted(accepted: Accepted[Any], issues: Sequence[Issue], contract: object, *
         code = "literal-to-string" if isinstance(value, bool) else "number-to-string" if states else "cleaned"
         risk = Risk.INFERRED if states else Risk.LOSSY
         repairs.append(Repair(code, risk, issue.path, (0, 0), text[:80], text[:80]))
-        given[name] = text
+        fields[name] = text
     trust = accepted.trust if accepted.trust is Trust.SYNTHESIZED else Trust.of(repairs)
-    return replace(accepted, value=Event.model_validate(given), trust=trust, repairs=tuple(repairs))
+    return replace(accepted, value=Event.model_validate(fields), trust=trust, repairs=tuple(repairs))
 
 
 @dataclass

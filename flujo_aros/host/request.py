@@ -107,14 +107,14 @@ ModelCall: TypeAlias = Callable[[Call], Awaitable[ModelResponse]]
 
 async def request_once(call: Call, /) -> ModelResponse:
     """Make one request to a model. Raises the errors of the provider."""
-    asked = {
+    options = {
         "model_settings": call.settings,
         "model_request_parameters": call.parameters,
         "instrument": call.instrument,
     }
     if call.listen is None or not can_stream(call.model):
-        return await model_request(call.model, call.messages, **cast("Any", asked))
-    async with model_request_stream(call.model, call.messages, **cast("Any", asked)) as stream:
+        return await model_request(call.model, call.messages, **cast("Any", options))
+    async with model_request_stream(call.model, call.messages, **cast("Any", options)) as stream:
         return await call.listen(stream)
 
 
@@ -480,8 +480,8 @@ def schema_request(
         tool = ToolDefinition(name=TOOL, parameters_json_schema=sent, description=described, kind="output")
         parameters = ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
     else:
-        asked = OutputObjectDefinition(sent, sent.get("title") or like.__name__, described)
-        parameters = ModelRequestParameters(output_mode=mode, output_object=asked)
+        output = OutputObjectDefinition(sent, sent.get("title") or like.__name__, described)
+        parameters = ModelRequestParameters(output_mode=mode, output_object=output)
     return parameters, None if schema == contract.json_schema else ENVELOPE
 
 
@@ -540,25 +540,25 @@ def is_refused(model: Model, parameters: ModelRequestParameters, run: Run) -> bo
 
 def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | None:
     """Return the request with its schema only in the prompt, or None if that is already so."""
-    asked = parameters.output_object
-    if parameters.output_mode == "native" and asked is not None:
+    output = parameters.output_object
+    if parameters.output_mode == "native" and output is not None:
         return replace(parameters, output_mode="prompted")
     if parameters.output_mode != "tool" or not parameters.output_tools:
         return None
     schemas = [tool.parameters_json_schema for tool in parameters.output_tools]
     tool = parameters.output_tools[0]
-    asked = OutputObjectDefinition(
+    output = OutputObjectDefinition(
         schemas[0] if len(schemas) == 1 else {"anyOf": schemas},
         tool.name,
         tool.description if len(schemas) == 1 else None,
     )
-    return replace(parameters, output_mode="prompted", output_object=asked, output_tools=[], allow_text_output=True)
+    return replace(parameters, output_mode="prompted", output_object=output, output_tools=[], allow_text_output=True)
 
 
 def _key(model: Model, parameters: ModelRequestParameters) -> str:
-    asked = parameters.output_object
+    output = parameters.output_object
     schemas = [tool.parameters_json_schema for tool in parameters.output_tools]
-    return f"{model.model_name} {to_json([None if asked is None else asked.json_schema, schemas]).decode()}"
+    return f"{model.model_name} {to_json([None if output is None else output.json_schema, schemas]).decode()}"
 
 
 _PART_OF_TEXT: Final = ("tagged", "text", "block")

@@ -234,12 +234,12 @@ def thought_in(
     text, kept = thoughts[-1], [part for part in response.parts if not _is_blank(part)]
     if parameters.output_tools and not parameters.allow_text_output:
         named = [(tool.name, compile_contract(tool.parameters_json_schema)) for tool in parameters.output_tools]
-        meant = [name for name, contract in named if _is_answer(text, contract)]
-        return replace(response, parts=[*kept, ToolCallPart(meant[0], text)]) if len(meant) == 1 else None
-    asked = [wanted] if wanted is not None else []
+        matching = [name for name, contract in named if _is_answer(text, contract)]
+        return replace(response, parts=[*kept, ToolCallPart(matching[0], text)]) if len(matching) == 1 else None
+    contracts = [wanted] if wanted is not None else []
     if parameters.output_object is not None:
-        asked.append(compile_contract(parameters.output_object.json_schema))
-    is_answer = any(_is_answer(text, contract) for contract in asked)
+        contracts.append(compile_contract(parameters.output_object.json_schema))
+    is_answer = any(_is_answer(text, contract) for contract in contracts)
     return replace(response, parts=[*kept, TextPart(text)]) if is_answer else None
 
 

@@ -284,8 +284,8 @@ def meant_provider(name: str) -> str | None:
     return next(iter(get_close_matches(name.lower(), known, 1, cutoff=0.8)), None)
 
 
-def _instead(words: str, name: str, meant: str) -> Hint:
-    return Hint(f"{words}; did you mean {meant!r}?", Suggestion(name, meant))
+def _instead(words: str, name: str, suggestion: str) -> Hint:
+    return Hint(f"{words}; did you mean {suggestion!r}?", Suggestion(name, suggestion))
 
 
 def missing_provider(name: str) -> str | None:

@@ -106,8 +106,8 @@ class WatchedModel(WrapperModel):
             report = self._reported(messages, form)
             async with AsyncExitStack() as entered:
                 await entered.enter_async_context(report)
-                asked = self.wrapped.request_stream(messages, model_settings, form, run_context)
-                live = await entered.enter_async_context(asked)
+                opened = self.wrapped.request_stream(messages, model_settings, form, run_context)
+                live = await entered.enter_async_context(opened)
                 return report, live, entered.pop_all()
 
         report, live, opened = await in_some_form(self.wrapped, parameters, run, opening)

@@ -366,12 +366,12 @@ class Subject:
         """Write the suggested name if the wrong one occurs once."""
         if problem.suggestion is None or problem.place is None:
             return None
-        place, meant = problem.place, problem.suggestion.meant
+        place, suggestion = problem.place, problem.suggestion.meant
         start = self.positions.offset(place)
         found = problem.suggestion.only_in(self.text[start : self.positions.offset(self.end_of(place))])
-        if found is None or meant in self.keys_beside(place):
+        if found is None or suggestion in self.keys_beside(place):
             return None
-        return Edit(start + found[0], start + found[1], meant)
+        return Edit(start + found[0], start + found[1], suggestion)
 
     @cached_property
     def moved(self) -> Mapping[Problem, Fix]:

@@ -129,7 +129,7 @@ class Agree(PipelineStep):
             put(self, wordings=tuple(self.wordings))
         named: frozenset[str] = PipelineStep.models.fget(self)  # type: ignore[attr-defined]
         put(self, models=_Models(named, self.asked_models))
-        _ = self.templates  # so that an invalid one fails now
+        _ = self.templates  # so that an invalid template raises immediately
         try:
             agree([], {}, need=self.need, of=len(self._readings))
         except UsageError as error:
@@ -143,23 +143,23 @@ class Agree(PipelineStep):
             put(self, reading=steps[0], readings=())
         first = self.reading or next(iter(steps), None)
         written = None if self.input == PREVIOUS else self.input
-        given = {"agent": self.agent, "contract": self.contract, "input": written}
+        options = {"agent": self.agent, "contract": self.contract, "input": written}
         if first is not None and self.contract == _contract_of(first):
-            del given["contract"]  # the same value again, as from `dataclasses.replace`
+            del options["contract"]  # the same value again, as from `dataclasses.replace`
         if first is None and several:
             agent = AgentSpec(model=(*self.asked_models, LOCAL_MODEL)[0]) if self.agent is None else self.agent
             put(self, reading=Step(self.name, agent=agent, contract=self.contract, input=self.input))
-        elif first is not None and (name := next((name for name, value in given.items() if value is not None), None)):
+        elif first is not None and (name := next((name for name, value in options.items() if value is not None), None)):
             self.refuse(f"`{name}` describes the reading; write it in the steps of `reading` or `readings`", name)
         put(self, agent=None, input=PREVIOUS)
 
-    def _models_of(self, given: object) -> tuple[str, ...]:
+    def _models_of(self, models: object) -> tuple[str, ...]:
         """Return the names of the models to ask. Raises `UsageError` for anything but a list of them."""
-        if isinstance(given, _Models):
-            return given.asked
-        if given is not None and not _are_strings(given):
-            self.refuse(f"models must be a list of names of models, not {shown(given)}", "models")
-        return tuple(cast("Sequence[str]", given or ()))
+        if isinstance(models, _Models):
+            return models.asked
+        if models is not None and not _are_strings(models):
+            self.refuse(f"models must be a list of names of models, not {shown(models)}", "models")
+        return tuple(cast("Sequence[str]", models or ()))
 
     def _problems(self) -> Iterator[str]:
         if not list_of(PipelineStep)(self.readings):
@@ -209,16 +209,16 @@ class Agree(PipelineStep):
     @property
     def _last_asked(self) -> Step[Any] | None:
         """The step that is asked once more for contested fields: the first of the readings that has an agent."""
-        asked: list[Step[Any]] = [step for step in self.readings if isinstance(step, Step)]
-        return self.reading or next(iter(asked), None)
+        steps: list[Step[Any]] = [step for step in self.readings if isinstance(step, Step)]
+        return self.reading or next(iter(steps), None)
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:
         """The readings by number, and the extra reading for contested fields."""
         if self.contested != "ask" or self._last_asked is None:
             return self._readings
-        asked = _with_wording(self._last_asked, f"{{input}}\n\n{_ASK}", self.name)
-        return {**self._readings, "ask": as_body(asked, name="ask", step=self.name)}
+        step = _with_wording(self._last_asked, f"{{input}}\n\n{_ASK}", self.name)
+        return {**self._readings, "ask": as_body(step, name="ask", step=self.name)}
 
     @property
     def gives_mapping(self) -> bool | None:
@@ -265,10 +265,10 @@ class Agree(PipelineStep):
             return Settlement[Any].of(ended[0], what="every reading has failed; the first")
         resolved: tuple[str, ...] = ()
         if made.contested and self.contested == "ask":
-            asked = await self._read("ask", context, {"contested": _list_votes(made)})
-            excused = excused if asked.ok else (*excused, asked.scope)
+            last = await self._read("ask", context, {"contested": _list_votes(made)})
+            excused = excused if last.ok else (*excused, last.scope)
             before = made
-            made = combined([_reading(body) for body in (*ended, asked)], need=2)
+            made = combined([_reading(body) for body in (*ended, last)], need=2)
             resolved = tuple(path for path in before.contested if path not in made.contested)
         outcome = self._outcome(made, context)
         emit_note("agreement", lambda: self._note(made, ended, outcome, resolved))
@@ -354,7 +354,7 @@ class ByField(PipelineStep):
         super().__post_init__()
         if not self._parts:
             self.refuse("`by_field` needs a reading whose output is an object with named fields", "by_field")
-        _ = self.bodies  # so that errors are found now
+        _ = self.bodies  # so that errors are raised immediately
 
     @cached_property
     def _contract(self) -> Contract[Any]:
@@ -398,8 +398,8 @@ class ByField(PipelineStep):
         for key, body in self.bodies.items():
             part = compile_contract(self._parts[key])
             about = part.json_schema["properties"][key]
-            meant = about.get("description") if is_dict(about) else None
-            asked = {"question": f"{key} - {meant or f'the {key}'}", "output_format": part.instruction()}
+            description = about.get("description") if is_dict(about) else None
+            asked = {"question": f"{key} - {description or f'the {key}'}", "output_format": part.instruction()}
             ended = await context.run_body(body, scope=key, kind="field", previous=context.previous, variables=asked)
             if not ended.ok or not isinstance(ended.outcome, Accepted):
                 return Settlement[Any].of(ended, what=f"field {key!r}")

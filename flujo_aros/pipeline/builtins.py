@@ -129,10 +129,10 @@ def append(value: Any) -> list[Any]:
     >>> append({"list": [1], "item": 2}), append({"list": None, "item": 1})
     ([1, 2], [1])
     """
-    given: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-    if "item" not in given or not isinstance(given.get("list"), (list, type(None))):
+    members: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+    if "item" not in members or not isinstance(members.get("list"), (list, type(None))):
         raise UsageError(f"append takes {{list: a list, item: anything}}, not {as_text(value)[:80]}")
-    return [*cast("list[Any]", given.get("list") or []), given["item"]]
+    return [*cast("list[Any]", members.get("list") or []), members["item"]]
 
 
 def check_user_confirmation(value: Any) -> str:

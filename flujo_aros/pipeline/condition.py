@@ -353,8 +353,8 @@ class Condition(Source):
         place = f", column {max((error.offset or 2) - 1, 1)}" if error.lineno == 1 else ""
         assigns = "=" in self._text and not any(sign in self._text for sign in ("==", "!=", "<=", ">="))
         swapped = next((sign[::-1] for sign in ("=>", "=<") if sign in self._text), None)
-        meant = swapped or ("==" if assigns else None)
-        words = error.msg if meant is None else f"write {meant} to compare"
+        operator = swapped or ("==" if assigns else None)
+        words = error.msg if operator is None else f"write {operator} to compare"
         return template_error(self.where, f"not an expression: {words}", place)
 
     def _reads(self) -> Iterator[Read]:

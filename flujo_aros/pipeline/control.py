@@ -85,7 +85,7 @@ class Branch(PipelineStep):
         put(self, branches=bodies)
         if self.default_branch is not None:
             put(self, default_branch=as_body(self.default_branch, name=_DEFAULT, step=self.name))
-        _ = self._picks  # so that an invalid expression fails now
+        _ = self._picks  # so that an invalid expression raises immediately
         problems = check_scopes(bodies)
         if not bodies and self.default_branch is None:
             problems.append("there are no branches")
@@ -229,7 +229,13 @@ class Loop(PipelineStep):
     def __post_init__(self) -> None:
         super().__post_init__()
         put_bodies(self, "body", "init")
-        _ = self._exit, self._signal, self._following, self._output_input, self._updates  # so that errors are found now
+        _ = (
+            self._exit,
+            self._signal,
+            self._following,
+            self._output_input,
+            self._updates,
+        )  # so that errors are raised immediately
 
     @cached_property
     def _exit(self) -> Condition | FunctionLike | None:
@@ -451,7 +457,7 @@ class Import(TakesInput):
             self.refuse(f"an import takes a Pipeline, not {self.pipeline!r}")
         if isinstance(self.outputs, Mapping):
             put(self, outputs=tuple(OutputMapping(child, parent) for child, parent in self.outputs.items()))
-        _ = self._given  # so that an invalid template fails now
+        _ = self._given  # so that an invalid template raises immediately
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:

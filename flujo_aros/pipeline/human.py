@@ -53,7 +53,7 @@ class Human(PipelineStep):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.contract, self._message  # so that errors are found now
+        _ = self.contract, self._message  # so that errors are raised immediately
         if self.contract is not None:
             require_keywords(self.contract)
 
@@ -109,10 +109,10 @@ def judged_answer(answer: Any, contract: Contract[Any] | None) -> Outcome[Any]:
     return Rejected(Reason.INVALID, verdict.issues, _answer_text(answer))
 
 
-def _no_answer(given: str, contract: Contract[Any]) -> Issue:
-    found = repr(shorten(given, 60, placeholder="…"))
+def _no_answer(text: str, contract: Contract[Any]) -> Issue:
+    found = repr(shorten(text, 60, placeholder="…"))
     problem = f"{found} is not one of the possible answers"
-    if not given.strip():
+    if not text.strip():
         problem = "it is empty"
     elif "string" not in contract.shape.types:
         problem = f"expected {wanted_type(contract.shape)}, found the string {found}"

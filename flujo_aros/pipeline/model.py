@@ -464,8 +464,8 @@ def as_body(steps: BodyLike, *, name: str, step: str) -> Pipeline:
 def put_bodies(step: PipelineStep, *keys: str) -> None:
     """Convert each of these options that is set to a pipeline. Raises `UsageError` for anything but a body."""
     for key in keys:
-        if (given := getattr(step, key)) is not None:
-            put(step, **{key: as_body(given, name=key, step=step.name)})
+        if (body := getattr(step, key)) is not None:
+            put(step, **{key: as_body(body, name=key, step=step.name)})
 
 
 def bodies_in(step: PipelineStep, *keys: str) -> dict[str, Pipeline]:
@@ -556,5 +556,5 @@ def _inside_output(step: str, key: str) -> Hint:
     key.
     """
     near = nearest(key, [*OUTPUT_NAMES, "response", "text"])
-    meant = f"{step}.output" if near.suggestion is not None else f"{step}.output.{key}"
-    return Hint(f"`output` is the only attribute of a step: write {meant}", Suggestion(f"{step}.{key}", meant))
+    reference = f"{step}.output" if near.suggestion is not None else f"{step}.output.{key}"
+    return Hint(f"`output` is the only attribute of a step: write {reference}", Suggestion(f"{step}.{key}", reference))

@@ -75,8 +75,8 @@ class Option:
             return handler(source)
         written = handler(source) if self.form == "value" else core_schema.any_schema()
         checked = core_schema.no_info_plain_validator_function(self._checked)
-        given = core_schema.any_schema() if self.fits is anything else checked
-        return core_schema.json_or_python_schema(json_schema=written, python_schema=given)
+        schema = core_schema.any_schema() if self.fits is anything else checked
+        return core_schema.json_or_python_schema(json_schema=written, python_schema=schema)
 
     def _checked(self, value: Any) -> Any:
         if self.fits is None or self.fits(value):
@@ -139,8 +139,8 @@ def known_options(cls: _C) -> _C:
         if not options.keys() <= known:
             name = next(name for name in options if name not in known)
             takers = ", ".join(f"`{each}`" for each in _methods_with(cls, name))
-            meant = f"; pass it to {takers}" if takers else nearest(name, names) or own
-            raise TypeError(f"{cls.__name__} has no option {name!r}{meant}")
+            hint = f"; pass it to {takers}" if takers else nearest(name, names) or own
+            raise TypeError(f"{cls.__name__} has no option {name!r}{hint}")
         made(self, *args, **options)
 
     cast("Any", cls).__init__ = init

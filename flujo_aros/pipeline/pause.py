@@ -58,7 +58,7 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
 
 
 def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
-    """Return the slot of a settled step; its value is typed by its contract."""
+    """Return the slot of a settled step, with its value in the type of its contract."""
     from flujo_aros.host import StageRecord, conversation_of  # imported here, as in `recorded_step`
 
     outcome = None if step.outcome is None else _outcome(step.outcome, contract)

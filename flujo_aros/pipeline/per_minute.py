@@ -64,9 +64,11 @@ class PerMinute(Configured):
         except ValueError as error:  # pydantic's ValidationError is a ValueError
             message = f"a limit is PROVIDER:requests=N,tokens=N,cost=USD, such as openai:requests=500, not {text!r}"
             raise UsageError(message) from error
-        meant = meant_provider(provider)
-        if meant is not None:
-            raise UsageError(f"the limit {text!r} is for an unknown provider, {provider!r}; did you mean {meant!r}?")
+        suggestion = meant_provider(provider)
+        if suggestion is not None:
+            raise UsageError(
+                f"the limit {text!r} is for an unknown provider, {provider!r}; did you mean {suggestion!r}?"
+            )
         return provider, limits
 
     def tokens_for(self, size: int) -> int:
@@ -157,5 +159,5 @@ def _wait_asked_for(record: Record, tries: int) -> float | None:
     fault: dict[str, Any] = record.get("fault") or {}
     if fault.get("status_code") != _TOO_MANY:
         return None
-    asked = fault.get("retry_after")
-    return min(float(asked) if asked is not None else 2.0**tries, _LONGEST_PAUSE)
+    wait = fault.get("retry_after")
+    return min(float(wait) if wait is not None else 2.0**tries, _LONGEST_PAUSE)

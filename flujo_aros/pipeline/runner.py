@@ -408,13 +408,13 @@ class Runner(Generic[T_co]):
                 "resume it with the pipeline and the models that it started with "
                 "(--model, --profile, environment variables)"
             )
-        given: dict[str, Any] = as_given(saved.context or {})
-        shared = SharedContext.of(given if context_type is None else context_type.model_validate(given))
+        context: dict[str, Any] = as_given(saved.context or {})
+        shared = SharedContext.of(context if context_type is None else context_type.model_validate(context))
         recorded = slots_of(saved.steps, self.pipeline)
-        asked = RunTask(
+        task = RunTask(
             saved.run_id, as_given(saved.input), shared, deps, recorded, saved.step, Answer(answer), before=saved.work
         )
-        return replace(asked, deferred=saved.deferred, carrier=dict(saved.carrier), resumed=True)
+        return replace(task, deferred=saved.deferred, carrier=dict(saved.carrier), resumed=True)
 
     def prepare(self) -> None:
         """Raise `UsageError` for a model or an agent that cannot exist, as every run does before it starts."""

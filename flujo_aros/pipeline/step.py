@@ -188,7 +188,7 @@ class Processing:
         if self.enforce_grammar and self.structured_output == "off":
             raise UsageError("enforce_grammar conflicts with structured_output: off; remove one of them")
         _check_precheck(self.reasoning_precheck)
-        self.ladder(Ladder())  # so that an invalid stage or limit fails now
+        self.ladder(Ladder())  # so that an invalid stage or limit raises immediately
 
     @property
     def native(self) -> bool:
@@ -352,15 +352,15 @@ def handed_on(result: StepResult[Any], following: PipelineStep | None) -> Any:
     Such a text becomes `{"text": …}` if the next step needs a mapping, because its function takes one or its templates
     use `previous_step.text`.
     """
-    given = result.handed_on
+    value = result.handed_on
     if (
         isinstance(result.outcome, Degraded)
-        and isinstance(given, str)
+        and isinstance(value, str)
         and following is not None
         and _needs_mapping(following)
     ):
-        return {DEGRADED_KEY: given}
-    return given
+        return {DEGRADED_KEY: value}
+    return value
 
 
 def mergeable(step: PipelineStep) -> bool | None:
@@ -702,8 +702,8 @@ class Step(TakesInput[T_co]):
         for like in (None if where else self.contract, self.processing.schema, own):
             if like is not None and type_reference(like) is None:
                 require_keywords(compile_contract(like))
-        _ = self._given  # so that an invalid template fails now
-        _, source = _like(self)  # raises for `processing` without effect
+        _ = self._given  # so that an invalid template raises immediately
+        _, source = _like(self)  # raises if `processing` has no effect
         if self.processing.enforcement == "off" and source == "agent" and not isinstance(self.agent, AgentSpec):
             self.refuse("`enforcement: off` has no effect on an agent with an output type; set its output_type=str")
         self._check_iterations()
@@ -907,7 +907,7 @@ class Call(TakesInput[T_co]):
         if not isinstance(self.function, str) and not callable(self.function):
             instead = "; for an agent, use Step" if is_a("AbstractAgent", "AgentSpec")(self.function) else ""
             raise UsageError(f"the function of step {self.name!r} cannot be called: {shown(self.function)}{instead}")
-        _ = self._given  # so that an invalid template fails now
+        _ = self._given  # so that an invalid template raises immediately
 
     @property
     def gives_mapping(self) -> bool | None:

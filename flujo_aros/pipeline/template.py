@@ -217,12 +217,12 @@ def _with_metering(function: Callable[..., Any], *, textual: bool) -> Callable[.
 
     @wraps(function)
     def metered(*args: Any, **options: Any) -> Any:
-        given = list(args)
+        arguments = list(args)
         if textual:
-            given[at] = as_text(_present(given[at]))
-        if isinstance(given[at], (str, list, tuple, dict)):
-            work.get().did(len(cast("str", given[at])) * (1 if isinstance(given[at], str) else _ELEMENT))
-        return function(*given, **options)
+            arguments[at] = as_text(_present(arguments[at]))
+        if isinstance(arguments[at], (str, list, tuple, dict)):
+            work.get().did(len(cast("str", arguments[at])) * (1 if isinstance(arguments[at], str) else _ELEMENT))
+        return function(*arguments, **options)
 
     return metered
 
@@ -355,10 +355,10 @@ def _name_outputs(tree: nodes.Template) -> None:
     for step in reached:
         if not (isinstance(step.node, nodes.Name) and step.node.name == "steps"):
             continue
-        asked = outer.get(id(step))
-        if isinstance(asked, nodes.Getattr) and asked.attr in OUTPUT_NAMES:
-            asked.attr = "output"
-        elif asked is None and isinstance(key_of(step), str):
+        parent = outer.get(id(step))
+        if isinstance(parent, nodes.Getattr) and parent.attr in OUTPUT_NAMES:
+            parent.attr = "output"
+        elif parent is None and isinstance(key_of(step), str):
             _ask_output(step)
 
 

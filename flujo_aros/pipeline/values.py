@@ -140,15 +140,15 @@ class SharedContext:
         """The trust of the values written by steps, unless it is CLEAN."""
 
     @classmethod
-    def of(cls, given: Mapping[str, Any] | BaseModel | None) -> SharedContext:
+    def of(cls, context: Mapping[str, Any] | BaseModel | None) -> SharedContext:
         """Return the context passed by a caller. Raises `UsageError` if it is not valid."""
-        if given is None:
+        if context is None:
             return cls({})
-        if isinstance(given, BaseModel):
-            return cls(_fields(given), given)
-        if isinstance(cast("object", given), Mapping):
-            return cls(dict(given))
-        raise UsageError(f"context must be a mapping or a pydantic model, not {given!r}")
+        if isinstance(context, BaseModel):
+            return cls(_fields(context), context)
+        if isinstance(cast("object", context), Mapping):
+            return cls(dict(context))
+        raise UsageError(f"context must be a mapping or a pydantic model, not {context!r}")
 
     @property
     def value(self) -> Mapping[str, Any] | BaseModel:
@@ -174,9 +174,9 @@ class SharedContext:
 
     def trust_at(self, path: Sequence[object] = ()) -> Trust:
         """Return the trust of the value at a path, including everything in it, or of the whole context."""
-        asked = tuple(map(str, path))
+        wanted = tuple(map(str, path))
         return Trust.lowest(
-            trust for place, trust in self.trusts.items() if all(a == b for a, b in zip(place, asked, strict=False))
+            trust for place, trust in self.trusts.items() if all(a == b for a, b in zip(place, wanted, strict=False))
         )
 
     def isolated(self) -> dict[str, Any]:

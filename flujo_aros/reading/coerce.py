@@ -318,23 +318,23 @@ class Coercion:
             return False
         inner: list[Member] = member.node.value
         names = [shape.name_of(m.key) for m in inner]
-        meant = [name for name in names if name is not None and name in empty and name not in out]
+        targets = [name for name in names if name is not None and name in empty and name not in out]
         deeper = [part for m in inner if m.node.kind == OBJECT for part in m.node.value]
         lost = (shape.keys.get(m.key) for m in deeper if undeclared.says_something(m))
         optional = empty.keys() - shape.required
-        if not meant and (name := next((name for name in lost if name in optional), None)) is not None:
+        if not targets and (name := next((name for name in lost if name in optional), None)) is not None:
             self._unmatched(member, name, path)
             return True
-        if not meant:
+        if not targets:
             return False
         others = [other.node.value for other in rest if other is not member and other.node.kind == OBJECT]
-        twice = any(shape.keys.get(m.key) in meant for other in others for m in other)
+        twice = any(shape.keys.get(m.key) in targets for other in others for m in other)
         own = _GROUPS_OF_FIELDS.union(scalars.name_words(shape.note)).issuperset(scalars.name_words(member.key))
-        whole = len(meant) == len(inner) == len(set(meant)) and not twice and own
-        if not whole or not all(self._fits(m.node, name, shape) for m, name in zip(inner, meant, strict=True)):
-            self._unmatched(member, meant[0], path)
+        whole = len(targets) == len(inner) == len(set(targets)) and not twice and own
+        if not whole or not all(self._fits(m.node, name, shape) for m, name in zip(inner, targets, strict=True)):
+            self._unmatched(member, targets[0], path)
             return True
-        for one, name in zip(inner, meant, strict=True):
+        for one, name in zip(inner, targets, strict=True):
             self._edit("moved_key", Risk.INFERRED, one.start, one.node.end, name, (path, name))
             out[name] = self.value(one.node, shape.member(name), (path, name))
         return True
@@ -432,11 +432,11 @@ class Coercion:
                 self._edit("alias", Risk.LOSSLESS, member.start, member.node.start, name, (path, name))
         return names
 
-    def _conflicts(self, member: Member, meant: str, members: list[Member], shape: Shape) -> bool:
+    def _conflicts(self, member: Member, name: str, members: list[Member], shape: Shape) -> bool:
         """Return whether another member is meant for the same field with a different value."""
         mine = plain(member.node)
         return mine is not None and any(
-            other is not member and shape.folded.get(fold(other.key)) == meant and plain(other.node) != mine
+            other is not member and shape.folded.get(fold(other.key)) == name and plain(other.node) != mine
             for other in members
         )
 
@@ -558,7 +558,7 @@ class Coercion:
         return values
 
     def _is_mixed(self, items: list[Node], shape: Shape) -> bool:
-        """Return whether some items are lists and others are not, where all should be: a bracket may be missing."""
+        """Return whether only some of the items are lists although all should be, so that a bracket may be missing."""
         lists = sum(item.kind == ARRAY for item in items)
         return 0 < lists < len(items) and shape.element(0).allows("array") and not shape.element(0).branches
 

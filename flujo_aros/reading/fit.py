@@ -436,7 +436,8 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
 
 
 def _names_a_map(name: str, shape: Shape) -> bool:
-    """Return whether a key announces an object with any keys, and cannot be one of them: `result` or `word_counts`."""
+    """Return whether a key only names the map in its value, and cannot be a key of the map itself: `result` or
+    `word_counts`."""
     words = name_words(name)
     plural = words[-1:] and words[-1].removesuffix("s") in _ENVELOPES | ANNOUNCING and words[-1].endswith("s")
     return bool(plural) or _WHOLES.union(name_words(shape.note)).issuperset(words)

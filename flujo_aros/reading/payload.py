@@ -774,9 +774,9 @@ def _of_a_kind(outcome: Accepted[WrittenEvent], contract: EventContract, text: s
 
 def event_of(written: WrittenEvent, contract: EventContract) -> Event:
     """Return an event as it was written, with an allowed kind."""
-    asked = {name: default for name, (_, default) in WELL_KNOWN.items() if name in contract.fields}
+    defaults = {name: default for name, (_, default) in WELL_KNOWN.items() if name in contract.fields}
     return Event.model_validate(
-        {**asked, **written.model_dump(exclude_unset=True), "kind": event_kind(written.kind, contract)}
+        {**defaults, **written.model_dump(exclude_unset=True), "kind": event_kind(written.kind, contract)}
     )
 
 
@@ -935,32 +935,32 @@ class _Cleaning:
         self._clean_numbers()
 
     def _clean_winner(self, *, judged: bool) -> None:
-        given = self.event.get("winner")
-        if given is None or isinstance(given, str):
+        winner = self.event.get("winner")
+        if winner is None or isinstance(winner, str):
             return
-        named = _name_in(given)
+        named = _name_in(winner)
         if named is None and judged:
             self.is_winner_clear = False
         elif named is None:
             self._drop("winner")
         else:
             self.event["winner"] = named
-            code = "envelope" if isinstance(given, (dict, list)) else "number-to-string"
-            self._log(code, Risk.INFERRED, "$.winner", given, named)
+            code = "envelope" if isinstance(winner, (dict, list)) else "number-to-string"
+            self._log(code, Risk.INFERRED, "$.winner", winner, named)
 
     def _clean_scores(self) -> None:
-        given = self.event.get("scores")
-        if given is None:
+        scores = self.event.get("scores")
+        if scores is None:
             return
-        if isinstance(given, str):
-            written = self._look(given, compile_contract({"type": "object"}), whole=True)
-            given = written.value if isinstance(written, Accepted) else given
-        if not is_dict(given):
+        if isinstance(scores, str):
+            written = self._look(scores, compile_contract({"type": "object"}), whole=True)
+            scores = written.value if isinstance(written, Accepted) else scores
+        if not is_dict(scores):
             self._drop("scores")
             return
-        if given is not self.event["scores"]:
-            self._log("stringified", Risk.INFERRED, "$.scores", self.event["scores"], _shown(given))
-        numbers = {name: self._number(name, score) for name, score in given.items()}
+        if scores is not self.event["scores"]:
+            self._log("stringified", Risk.INFERRED, "$.scores", self.event["scores"], _shown(scores))
+        numbers = {name: self._number(name, score) for name, score in scores.items()}
         self.event["scores"] = {name: number for name, number in numbers.items() if number is not None}
 
     def _number(self, name: str, score: Any) -> float | None:
@@ -987,13 +987,13 @@ class _Cleaning:
         self.repairs.append(Repair(code, risk, path, self._span, _shown(before), after[:80]))
 
 
-def _name_in(given: Any) -> str | None:
+def _name_in(value: Any) -> str | None:
     """Return the name inside a list or an object given in place of a name, or None if it is unclear."""
-    if isinstance(given, (bool, int, float)):
-        return json.dumps(given) if isinstance(given, int) or isfinite(given) else None
-    held = list(given.values()) if is_dict(given) else given if is_list(given) else []
+    if isinstance(value, (bool, int, float)):
+        return json.dumps(value) if isinstance(value, int) or isfinite(value) else None
+    held = list(value.values()) if is_dict(value) else value if is_list(value) else []
     texts = [inner for inner in held if isinstance(inner, str) and inner.strip()]
-    return texts[0] if len(texts) == 1 and (is_dict(given) or len(held) == 1) else None
+    return texts[0] if len(texts) == 1 and (is_dict(value) or len(held) == 1) else None
 
 
 def _shown(value: Any) -> str:

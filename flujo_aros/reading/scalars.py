@@ -1053,9 +1053,9 @@ def slot_in(text: str, fields: Container[str]) -> str | None:
             continue
         words = _IN_BRACKETS.fullmatch(value)
         said = next(filter(None, words.groups())) if words else ""
-        asked = [_stem(word) for word in name_words(said) if word not in _ASKED_FOR and not word.isdigit()]
+        stems = [_stem(word) for word in name_words(said) if word not in _ASKED_FOR and not word.isdigit()]
         if said and (
-            {_stem(word) for word in name_words(name)}.issubset(asked)
+            {_stem(word) for word in name_words(name)}.issubset(stems)
             or (said in _TYPE_WORDS and not _names_type(name))
             or said.lower() in _UNCHANGED
         ):
@@ -1152,14 +1152,14 @@ def _match_word(text: str, named: dict[str, set[Any]], own: frozenset[str], desc
     pending: list[int] = []  # described words, which need a colon or copula before the choice
     while at < len(tokens):
         token = tokens[at]
-        length, meant = _choice_at(tokens, at, named)
-        if meant and not _is_letter_in_a_sentence(tokens, at, length, text, own):
+        length, choices = _choice_at(tokens, at, named)
+        if choices and not _is_letter_in_a_sentence(tokens, at, length, text, own):
             following = tokens[at + length] if at + length < len(tokens) else ""
             if "".join(tokens[at : at + length]) in _DETERMINERS and following[:1].isalnum():
                 return None
             if any((_COLONS | _COPULAS).isdisjoint(tokens[index + 1 : at]) for index in pending):
                 return None
-            found |= meant
+            found |= choices
             pending = []
             last = at = at + length
         elif token in _GLUE or token in own or token in _ANSWER or token in _STOPS:

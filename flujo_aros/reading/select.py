@@ -1051,8 +1051,8 @@ class Search(Generic[T]):
     # --- deciding ---------------------------------------------------------------------------------------------
 
     def _decide(self, fitting: list[Candidate[T]]) -> Reading[T]:
-        meant = self._uncompared(fitting) if self.pick == "last" else fitting
-        group, chosen = self._leading(meant)
+        candidates = self._uncompared(fitting) if self.pick == "last" else fitting
+        group, chosen = self._leading(candidates)
         best = chosen.rank
         if self.pick != "first" and (against := self._against(chosen)) is not None:
             return against
@@ -1060,7 +1060,7 @@ class Search(Generic[T]):
         if collected is not None:
             return collected
         value = _value_of(chosen)
-        others = [c for c in meant if c is not chosen and _value_of(c) != value and not self._is_code(c, chosen)]
+        others = [c for c in candidates if c is not chosen and _value_of(c) != value and not self._is_code(c, chosen)]
         if self.shape.only_lists and any(self._is_another_item(c, chosen) for c in others):
             words = "another item follows the list, or is next to the only one"
             return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words),))
@@ -1078,7 +1078,7 @@ class Search(Generic[T]):
                 doubt = "nothing says that the last answer replaces the one before it"
             if doubt is not None:
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", doubt),))
-        others += [c for c in fitting[len(meant) :] if _value_of(c) != value]
+        others += [c for c in fitting[len(candidates) :] if _value_of(c) != value]
         if others:
             placed = all(c.rank > best for c in others)
             if self.ceiling < Risk.INFERRED:
@@ -1279,8 +1279,8 @@ class Search(Generic[T]):
                 issue = Issue("$", "reasoning", "the reasoning never ends, so there is no answer after it")
                 return self._rejected(Reason.TRUNCATED if self.truncated else Reason.NO_JSON, (issue,))
             declined = _DECLINED.search(self.text[:2_000])
-            asked = [word for kind, word in _CONTAINERS if self.shape.allows(kind)]
-            wanted = "value" if self.shape.allows("number") or not asked else " or ".join(asked)
+            kinds = [word for kind, word in _CONTAINERS if self.shape.allows(kind)]
+            wanted = "value" if self.shape.allows("number") or not kinds else " or ".join(kinds)
             reason = Reason.REFUSED if declined else Reason.NO_JSON
             words = (
                 f"it says {declined[0]!r}"

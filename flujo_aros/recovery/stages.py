@@ -885,10 +885,10 @@ def _settled(
     """Return the event as its contract requires it, without a doubtful winner, or the rejection if there are other
     issues.
     """
-    given = said.value.model_dump(exclude_unset=True)
-    missing = [name for name in contract.required if given.get(name) in (None, "")]
+    fields = said.value.model_dump(exclude_unset=True)
+    missing = [name for name in contract.required if fields.get(name) in (None, "")]
     repairs = [*said.repairs, *(Repair("synthesized", Risk.LOSSY, f"$.{name}", (0, 0), "", "") for name in missing)]
-    event, found, cleaned = judge(Event.model_validate(given | dict.fromkeys(missing, "")), contract.checks)
+    event, found, cleaned = judge(Event.model_validate(fields | dict.fromkeys(missing, "")), contract.checks)
     against = [issue for issue in (*issues, *found) if issue.path not in [f"$.{name}" for name in missing]]
     if against and not contract.is_verdict and any(not issue.path.startswith("$.winner") for issue in against):
         return rejected
@@ -896,8 +896,8 @@ def _settled(
     if against or (contract.is_verdict and event.is_raw_fallback):
         kind = NO_CONTEST if NO_CONTEST in contract.kinds else event.kind
         repairs.append(Repair("no-contest", Risk.LOSSY, "$.winner", (0, len(said.text)), str(event.winner), "null"))
-        given = event.model_dump(exclude_unset=True)
-        event = Event.model_validate({**given, "kind": kind, "winner": None, NO_CONTEST: True})
+        fields = event.model_dump(exclude_unset=True)
+        event = Event.model_validate({**fields, "kind": kind, "winner": None, NO_CONTEST: True})
     return Accepted(event, Trust.SYNTHESIZED, "synthesize", repairs, said.text)
 
 

@@ -104,7 +104,7 @@ def _make_tables(engine: sa.Engine) -> None:
                 connection.execute(CreateIndex(index, if_not_exists=True))
         found = connection.execute(sa.select(ABOUT.c.version)).scalars().all()
         if not found:
-            # Another process may just have done so.
+            # Another process may have written the version in the meantime.
             connection.execute(
                 sa.text("INSERT INTO aros_journal (version) VALUES (:now) ON CONFLICT DO NOTHING"), {"now": VERSION}
             )
@@ -602,7 +602,7 @@ def _continued_steps(steps: Sequence[JournalStep]) -> dict[int, int]:
 
 
 def _pauses(steps: Sequence[JournalStep], rows: Iterable[Sequence[JournalStep]]) -> Iterator[tuple[float, float]]:
-    """Yield the start and end of each time at which nothing ran until a paused step continued."""
+    """Yield the start and end of each interval in which nothing ran because a step was paused."""
     for again in sorted(row.started for of in rows for row in of[1:]):
         ends = (step.started + (step.seconds or 0.0) for step in steps if step.started < again)
         since = max(ends, default=again)

@@ -684,8 +684,8 @@ class Recorder:
                 prompt = self._text(event.prompt)
                 yield self._opened(event, _of(JournalAsk, event, **self._own(event), prompt=prompt, started=event.at))
             case events.AskFinished():
-                if (asked := self._closed(event, JournalAsk)) is not None:
-                    yield _end_record(asked, event, model=_short(event.model), fault=self._clipped(event.fault))
+                if (row := self._closed(event, JournalAsk)) is not None:
+                    yield _end_record(row, event, model=_short(event.model), fault=self._clipped(event.fault))
             case events.ReadFinished():
                 yield from self._reading(event)
             case _:

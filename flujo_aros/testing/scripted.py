@@ -125,16 +125,16 @@ class ScriptedModel(FunctionModel):
 
     def _next(self, messages: Sequence[ModelMessage], info: AgentInfo) -> ModelResponse:
         mode = info.model_request_parameters.output_mode
-        asked = Asked(tuple(messages), info.instructions or "", info.model_settings or ModelSettings(), mode)
-        self.asked.append(asked)
+        call = Asked(tuple(messages), info.instructions or "", info.model_settings or ModelSettings(), mode)
+        self.asked.append(call)
         at = len(self.asked) - 1
         reply = self._replies[at] if at < len(self._replies) else self._then
         if reply is None:
-            message = f"call {at + 1} has no reply in a script of {len(self._replies)}; it was asked:\n{asked.prompt}"
+            message = f"call {at + 1} has no reply in a script of {len(self._replies)}; it was asked:\n{call.prompt}"
             self.unanswered = self.unanswered or message
             raise OutOfReplies(message)
         if callable(reply):
-            reply = reply(asked.prompt)
+            reply = reply(call.prompt)
         if isinstance(reply, Exception):
             raise reply
         if isinstance(reply, ModelResponse):

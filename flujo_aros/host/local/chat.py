@@ -110,9 +110,9 @@ class LocalChatModel(OpenAIChatModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         """Make one streamed call, as in the base class, with plain errors."""
-        asked = super().request_stream(messages, model_settings, model_request_parameters, run_context)
+        opening = super().request_stream(messages, model_settings, model_request_parameters, run_context)
         try:
-            async with asked as stream:
+            async with opening as stream:
                 yield stream
         except (ModelHTTPError, ModelConnectionError) as error:
             raise await self._in_plain_words(error) from error

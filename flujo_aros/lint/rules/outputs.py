@@ -385,16 +385,16 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
                 most = f"{limit.provider} rejects schemas with more than {limit.most} {limit.what}"
                 words = f"{most}: this one has {limit.found}"
                 yield self.finding(words, span_of(schema), step=located.name, severity=Severity.WARNING)
-            yield from self._findings(schema, located, losses, mode.provider, asked=known.mode == "native")
+            yield from self._findings(schema, located, losses, mode.provider, is_requested=known.mode == "native")
 
     def _findings(
-        self, schema: Node, located: Located, losses: Sequence[Loss], provider: str, *, asked: bool
+        self, schema: Node, located: Located, losses: Sequence[Loss], provider: str, *, is_requested: bool
     ) -> Iterator[Finding]:
         kept_off = [loss for loss in losses if loss.effect == "unenforced"]
         if kept_off:
             words = ", ".join(dict.fromkeys(_hindrance(loss) for loss in kept_off if loss.keyword))
             message = f"{provider} does not enforce this schema" + (f", because of {words}" if words else "")
-            severity = Severity.WARNING if asked else Severity.INFO
+            severity = Severity.WARNING if is_requested else Severity.INFO
             yield self.finding(message, _loss_span(schema, kept_off[0]), step=located.name, severity=severity)
         for loss in losses:
             if loss.effect == "dropped":
@@ -433,7 +433,7 @@ def _loss_span(schema: Node, loss: Loss) -> tuple[Place, Place]:
 
 
 def _path_words(loss: Loss) -> str:
-    """Return the path of the value that a loss concerns, in words."""
+    """Return the path of the value that is affected by a loss, in words."""
     names = [str(part) for word, part in zip(loss.path, loss.path[1:], strict=False) if word == "properties"]
     return f" of {'.'.join(names)}" if names else ""
 

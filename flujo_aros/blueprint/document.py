@@ -119,7 +119,7 @@ _FIRST_OF_STEPS: Final = ("name", "kind")
 
 
 _NESTED: Final = (dict, list)
-_NO_KEYS: Final[dict[str, Place]] = {}  # shared by all values that are not mappings
+_NO_KEYS: Final[dict[str, Place]] = {}  # one empty mapping, shared by all values that are not mappings
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,8 @@ class RunRecording:
         async with self._turn:
             await self._flush()
             self._seq += 1
-            self._left_open.add(name)  # until it settles; a step cancelled before its work begins stays
+            # until the step settles; a step cancelled before its work begins stays in the set
+            self._left_open.add(name)
             self._starts[name] = {"name": name, "kind": step.kind, "seq": self._seq, "started": time.time()}
             leaves_traces = isinstance(step, Step) or bool(step.bodies)
             if not leaves_traces or name in self._known or not self.start_within:

@@ -91,7 +91,8 @@ async def named_model(name: str, models: ModelSource | None, *, repeated: bool =
     With `repeated`, the provider's client does not retry on its own: the caller does, counting and waiting.
     """
     if models is not None:
-        only = getattr(models, "only", "")  # `LocalModels` has only those of its own prefix, any other source all names
+        # `LocalModels` provides only names with its own prefix, any other source all names
+        only = getattr(models, "only", "")
         if isinstance(only, str) and name.startswith(only):
             return await models.model(name)
     if name.startswith("local:"):

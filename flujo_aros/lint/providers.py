@@ -293,7 +293,7 @@ def _provider_losses(model: str, written: str) -> tuple[Loss, ...]:
     else:
         profile = _profile(model)
         transformer = profile.get("json_schema_transformer") if profile else None
-        # pydantic-ai requests native output in this way there
+        # as pydantic-ai does when it requests native output from Anthropic
         strict = True if model.startswith("anthropic:") else None
         found = list(_transformed_losses(transformer, schema, strict=strict)) if transformer else []
     return tuple(_unwrap(loss) if enveloped else loss for loss in found)

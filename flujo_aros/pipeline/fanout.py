@@ -299,7 +299,7 @@ class Parallel(TakesInput):
     async def _settled(self, ended: Mapping[str, BodyResult]) -> Settlement[Any]:
         for name, body in ended.items():
             if body.failed is not None and isinstance(body.failed.exception, host.USED_UP):
-                return Settlement[Any].of(body, what=f"branch {name!r}")  # a budget applies to all branches
+                return Settlement[Any].of(body, what=f"branch {name!r}")  # the budget applies to all branches
         good = {name: body for name, body in ended.items() if body.ok}
         excused = tuple(body.scope for body in ended.values() if not body.ok)
         if not good:

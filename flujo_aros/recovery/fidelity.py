@@ -364,7 +364,7 @@ _PLACEHOLDER: Final = re.compile(
 _BLANK: Final = re.compile(r"\s*(?:<[^<>/]{1,80}>|\.{2,6}|…|_{3,})\s*")
 _TYPES: Final = frozenset({"string", "str", "text", "integer", "int", "number", "float", "boolean", "bool"})
 _BLANK_FIRST: Final = re.compile(
-    # The text up to the first value of a JSON text, which is a blank, empty or missing.
+    # A JSON text up to its first value, if that value is a blank, empty or missing.
     r'\s*(?:[\[{]\s*(?:"(?:[^"\\]|\\.|(?!))*+"\s*:\s*)?|(?!))*+'
     rf'(?:"\s*(?:[<….\\]|_{{3}}|(?:{"|".join(sorted(_TYPES))})")|-?0|null|false|[\]}}])'
 )

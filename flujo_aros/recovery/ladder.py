@@ -237,7 +237,8 @@ class Climb(Generic[T]):
         return replace(past, asks_again=bool(asking), asks_enforced=enforced)
 
     def _why_skipped(self, stage: AnyStage, past: Past) -> str | None:
-        """Return the reason why a stage is skipped: nothing to do, no room in the limits, or never a value so far."""
+        """Return the reason why a stage is skipped: it has nothing to do, the limits leave no room for it, or it has
+        never produced a value."""
         why = stage.passes(self._task, past)
         if why is None and stage.fallback and self._fallbacks >= self._ladder.max_stages:
             why = f"max_stages is {self._ladder.max_stages}, and that many fallback stages have run"

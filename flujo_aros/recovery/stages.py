@@ -697,7 +697,7 @@ class Degrade(Rung):
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
         """End with the text of the first reply."""
         return Degraded(past.current.text, past.current)
-        yield  # makes this a plan that asks nothing
+        yield  # makes this function a generator, and so a plan, without any ask
 
 
 class Salvage(Rung):
@@ -721,7 +721,7 @@ class Salvage(Rung):
         if failing.reason is Reason.INVALID:
             return _without_wrong_items(failing, read)
         return _without_the_end(failing, read)
-        yield  # makes this a plan that asks nothing
+        yield  # makes this function a generator, and so a plan, without any ask
 
 
 def _without_wrong_items(failing: Rejected, read: ReadReply[T]) -> Outcome[T]:
@@ -846,7 +846,7 @@ class Synthesize(Rung):
         if isinstance(task.contract, BlockContract):
             return cast("Outcome[T]", _block(task.contract, past.current.text))
         return cast("Outcome[T]", _event(cast("EventContract", task.contract), past))
-        yield  # makes this a plan that asks nothing
+        yield  # makes this function a generator, and so a plan, without any ask
 
 
 def _block(contract: BlockContract, prose: str) -> Accepted[Block]:

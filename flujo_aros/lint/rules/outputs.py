@@ -665,7 +665,7 @@ def _overlap(branches: list[Any], root: object) -> tuple[int, int] | None:
 
 
 def _are_disjoint(one: JsonSchema, two: JsonSchema, root: object, depth: int) -> bool:
-    """Return whether no value can satisfy both; if that cannot be determined, they count as distinct."""
+    """Return whether no value can satisfy both schemas. If that cannot be determined, they count as distinct."""
     if depth > 5 or any(_OPAQUE & part.keys() or "anyOf" in part or "oneOf" in part for part in (one, two)):
         return True
     choices = _choices(one), _choices(two)

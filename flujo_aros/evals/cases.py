@@ -345,6 +345,8 @@ def write_dataset(cases: Iterable[Case], file: str | Path, *, name: str | None =
 
     Raises `UsageError` for a file that cannot be written, and for an invalid case.
     """
+    if isinstance(cast("object", cases), (str, Path)):
+        raise UsageError(f"write_dataset takes the cases first, then the file; {cases!r} is not a list of cases")
     written = [_as_dataset(case) for case in cases]
     dataset = {"name": name or Path(file).stem, "cases": written, "evaluators": ["EqualsExpected"]}
     as_json = Path(file).suffix == ".json"

@@ -51,7 +51,9 @@ from flujo_aros.spelling import nearest
 if TYPE_CHECKING:
     from flujo_aros.host import Conversation
 
-ConditionLike: TypeAlias = Annotated[Callable[..., Any] | str, Option("condition", fits=anything)]
+ConditionLike: TypeAlias = Annotated[
+    Callable[[Any, Any], Any] | Callable[[Any], Any] | str, Option("condition", fits=anything)
+]
 """An expression, a function, or where to import one from."""
 
 _DEFAULT: Final = "default"

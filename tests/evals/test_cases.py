@@ -69,6 +69,11 @@ def test_a_written_dataset_is_read_back(tmp_path: Path, suffix: str) -> None:
     assert (two.input, two.expected) == ({"text": "é"}, UNLABELLED)
 
 
+def test_a_file_in_the_place_of_the_cases_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"takes the cases first, then the file; 'out\.yaml' is not a list of cases"):
+        write_dataset("out.yaml", tmp_path)  # type: ignore[arg-type]  # the mistake
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -16,6 +16,7 @@ from flujo_aros import (
     Aros,
     ArosError,
     BlueprintError,
+    Branch,
     Call,
     ContractError,
     Degrade,
@@ -27,6 +28,7 @@ from flujo_aros import (
     Limits,
     LlmRepair,
     LocalModelError,
+    Loop,
     Manifest,
     Observer,
     Outcome,
@@ -305,3 +307,10 @@ def steps_of_several_types(number: Call[int], text: Call[str], made: Step[Invoic
     listed = [number, text, made]
     Pipeline(listed)
     Parallel("all", branches={"listed": listed})
+
+
+def functions_of_one_or_two_arguments(step: Call[int]) -> None:
+    """A lambda as a condition has parameters of a known type."""
+    Branch("b", {"a": step}, condition=lambda value: "a" if value else "b")
+    Branch("b", {"a": step}, condition=lambda _value, context: context["branch"])
+    Loop("l", step, exit=lambda value: value > 3)

@@ -436,30 +436,6 @@ ABSENT: Final = Phrases(
 )
 """Says that there was nothing to report, so leaving it out lost nothing."""
 
-ASSERTS: Final = Phrases(
-    _START + r"(?:please )?(?:(?:should|must|ought to) (?:be|read|say)|make (?:it|that|this)"
-    r"|(?:it|that|this) (?:should|must|ought to|has to|needs to)"
-    r"(?: have)?(?: be| been| read| say)?|better|rather|use|set|change|correct)\b",
-    r"\b(?:(?:change|set|update|correct|switch) (?:it|that|this|the)\b[^.!?\n]{0,40}\b(?:to|as)|should read|must read"
-    r"|is now|are now|(?:was|were|has been|have been|got|has(?: since)?|have(?: since)?) (?:moved|changed|updated"
-    r"|corrected|raised|lowered|replaced|rescheduled)(?: by| to| from)|(?:correct|right) (?:\w+ ){0,3}?(?:is|was|are"
-    r"|would be)|(?:correcte?|correct[oa]|right|actual|proper|richtige[rs]?|korrekte[rs]?)(?: \w+){0,3}(?=\s?[:：])"
-    r"|(?:fecha|date|hora|heure|valor|valeur|número|montant|importe) correct(?:[oa]|e)(?=\s?[:：])|(?:moved|changed"
-    r"|switched|postponed|verschoben|verlegt|geändert|déplacée?|reportée?|movid[oa]|cambiad[oa]) (?:to|auf|nach|au?x?"
-    r"|à|a)|(?:nun|jetzt|désormais|ahora) (?:in|um|am|à|en|a)|deserves|second (?:look|thought|reading)|closer (?:look"
-    r"|inspection|reading)|change my mind)\b",
-    r"\b(?:says?|states?|has|reads?|shows?|gives?)\b(?=[^.!?\n]{1,40},? (?:though|however)\b)",
-    _START + r"(?:richtig|korrekt|besser|lieber|doch|eigentlich|vielmehr|stattdessen|es (?:sind|ist) doch)\b",
-    r"\b(?:(?:richtig|korrekt) (?:wäre|ist)|richtige[rs]? [\wäöü]+ (?:ist|lautet|wäre)|auf [^!?\n]{1,40} (?:ändern"
-    r"|setzen)|(?:muss|müsste|soll|sollte) [^!?\n]{1,30} (?:lauten|heißen|sein))\b",
-    _START + r"(?:plutôt|mieux|mejor|más bien|en realidad|finalement)\b",
-    r"\b(?:correcte?s? (?:est|sont)|correct[oa]s? (?:es|son)|doi(?:t|vent) être|devrai(?:t|ent) être|deben? ser"
-    r"|debería ser|tendría que ser)\b",
-    r"应该|应当|应为|正确|还是|改为|改成|换成|更好",
-    r"正し|やはり|やっぱり|変更|べき|に直|のほうが|の方が",
-)
-"""Asserts that something was wrong. It counts if it is followed by a value that the answer lacks."""
-
 CLAIMS: Final = Phrases(
     _START
     + r"(?:(?:it|that|this|they|there)(?:'s|’s| is|'re| are| was| were)|c['’]est|ce sont|es (?:ist|sind)|es|son|è|sono"
@@ -574,9 +550,7 @@ SWAPPED: Final = Phrases(
 )
 """Between a value and its replacement."""
 
-ARGUES: Final = Phrases(
-    *(each.source for each in (DENIES, TURNS, ASSERTS, CLAIMS, PREFERRED, ANNOUNCED, SWAPS)), "s/", "~~"
-)
+ARGUES: Final = Phrases(*(each.source for each in (DENIES, TURNS, CLAIMS, PREFERRED, ANNOUNCED, SWAPS)), "s/", "~~")
 """In a sentence after a value: any of these may contradict the value."""
 OBJECTS: Final = Phrases(*(each.source for each in (ELIDES, NEW_ANSWER, ARGUES)))
 """After a value: any of these may say that it is not the answer. Most replies have none, which one search shows."""

@@ -669,20 +669,7 @@ def _asserts_another(sentence: str, held: set[str], names: Mapping[str, Shape]) 
         before = sentence[max(0, turned.start() - 60) : turned.start()].rstrip(" \"'`*“”‘’").casefold()
         if any(len(part) > 1 and re.search(rf"(?<![\w-]){re.escape(part)}\Z", before) for part in held):
             return True
-    said = phrases.ASSERTS.search(sentence)
-    if said is None:
-        return phrases.CLAIMS.search(sentence) is not None and _ends_with_another(sentence, held, names)
-    if any(not any(quoted.casefold() in part for part in held) for quoted in _IN_QUOTES.findall(sentence)):
-        return True
-    near = sentence[said.start() : said.end() + _NEAR_WORDS] if sentence.isascii() else sentence
-    tokens = {token.casefold().rstrip(".") for token in _VALUE_TOKEN.findall(near)}
-    if any(_is_held(token, held) for token in tokens):
-        return False
-    if any(char.isdigit() for token in tokens for char in token):
-        return True
-    if not sentence.isascii() and _CASELESS.search(sentence) is not None:
-        return any(len(token) > 2 and not any(token in part for part in held) for token in tokens)
-    return bool(tokens) and _ends_with_another(sentence, held, names)
+    return phrases.CLAIMS.search(sentence) is not None and _ends_with_another(sentence, held, names)
 
 
 def _prefers_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:
@@ -729,7 +716,6 @@ def _swaps(text: str, held: set[str]) -> bool:
 _STRUCK: Final = expression(r"~~\s*([^~\n]{1,60}?)\s*~~")
 _COMMA: Final = expression(r"[,;，、]\s*")
 _IF: Final = expression(r"\b(?:if|unless|wenn|falls|si|cuando)\b", re.I)
-_IN_QUOTES: Final = expression(r"[\"“‘'「『«](?<![^\W\d_].)([^\"“”‘’'「」『』«»\n]{2,60})[\"”’'」』»](?!\w)")
 
 
 def _ends_with_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:
@@ -761,9 +747,6 @@ _MOMENT: Final = expression(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./])\d{1,2}\1\d{4}|
 _MONTH: Final = rf"(?i:{'|'.join(map(re.escape, MONTHS))})\b"
 _NAMED_DAY: Final = expression(
     rf"(?:\d{{1,2}}(?:[a-z]{{2}}|\.)? (?:de )?{_MONTH}|{_MONTH}\.? \d{{1,2}}(?:[a-z]{{2}})?\b)(?:(?:,| de)? \d{{4}})?"
-)
-_VALUE_TOKEN: Final = expression(
-    r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{4}|\d{1,2}:\d\d(?::\d\d)?|\d{1,2}h\d\d|-?\d[\d.,]*|[A-Za-z_][A-Za-z\d_]*(?:-[A-Za-z\d_]+)*"
 )
 
 

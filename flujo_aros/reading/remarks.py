@@ -86,7 +86,7 @@ _WORDS: Final = {
         mériterait""",
     "ANOTHER": """another different other previous earlier older last similar someone_else andere* autre* otra*
         otro* outra* outro* altra* altro*""",
-    "FROM": """from of for about to in based für pour aus von bei de d' di van""",
+    "FROM": """from of for about to in based für pour auf nach au aus von bei de d' di van""",
     "EXAMPLE": """example* counterexample* sample* template* illustration* mock-up* mockup* draft* sketch*
         skeleton* demonstration hypothetical illustrative simulated demo dummy beispiel* muster* vorlage*
         exemple* modèle* ejemplo* plantilla* exemplo* esemp* voorbeeld* entwurf brouillon borrador rascunho
@@ -100,7 +100,8 @@ _WORDS: Final = {
     "SOMEBODY": """she he her his customer user author sender client reviewer writer caller speaker patient""",
     "YOU": """you your""",
     "EMPTY": """null empty blank omitted left_out left_it_out left_that_out nul vacío vazio leeg leer vuoto""",
-    "IS": """is are was were be been 's 're ist sind war est sont son está é são è zijn 'm""",
+    "IS": """ser être essere lauten heißen is are was were be been 's 're ist sind war est sont son está é são è
+        zijn 'm""",
     "WOULD": """would würd* wäre* sähe serait seraient sería* seria sarebbe zou zouden""",
     "BUT": """because since so but while although though and weil da denn aber parce mais car porque pero mas ma
         und et y e en""",
@@ -152,8 +153,8 @@ _WORDS: Final = {
         mi_error quise_decir pensándolo correzione rettifica mi_correggo anzi correção aliás correctie foutje
         pomył* pomyli* poprawka korekta sprostowanie исправ* ошиб* поправка düzeltme rättelse rettelse oprava
         korjaus koreksi helyesbítés corectare виправлення διόρθωση תיקון تصحيح सुधार nein 等等 等一下 更正 纠正
-        修正 勘误 抱歉 对不起 不好意思 应该是 应当是 应为 改为 改成 请忽略 其实 实际上 事实上 実は 訂正
-        すみません 申し訳 失礼 いや いえ 待って やっぱり 正しくは 정정 사실 죄송 실수 아니""",
+        修正 勘误 抱歉 对不起 不好意思 请忽略 其实 实际上 事实上 実は 訂正
+        すみません 申し訳 失礼 いや いえ 待って やっぱり 정정 사실 죄송 실수 아니""",
     "EDIT": """edit update updated corrected revised ps p.s""",
     "ACTUALLY": """actually in_fact really in_truth in_reality rather eigentlich tatsächlich in_wirklichkeit
         in_wahrheit en_fait en_réalité plutôt en_realidad de_hecho in_realtà na_verdade eigenlijk
@@ -181,6 +182,7 @@ _WORDS: Final = {
         corrija reemplac* to_correct reconsider""",
     "SET": """set""",
     "CORRECT": """correct""",
+    "SHOULD_BE": """应该是 应当是 应为 改为 改成 正确的 正しくは が正しい に変更""",
     "VALID": """valid correcte* correcta* correcto* corrett* richtig* korrekt* juste""",
     "ADD": """add append include insert remove delete drop take""",
     "BETTER": """lieber besser doch mieux mejor meglio melhor beter""",
@@ -346,12 +348,15 @@ _RETRACTED: Final = (
     "IS ACTUALLY !QUITE/NOT/FIELD/VALUE/A",
     "ACTUALLY ~3 OTHER/CHOICE",
     "I/FIELD/VALUE/THIS/ANSWER ~2 SHOULD_HAVE",
-    "^ -3 SHOULD IS? SPELT",
+    "^ -5 SHOULD IS? SPELT",
     "NAMED/ANSWER/THIS ~2 SHOULD READ",
     "NAMED/ANSWER/THIS ~2 SHOULD ~2 OTHER/CHOICE/EMPTY/TRUE/FALSE",
+    "^ SHOULD? CHOSE ~1 OTHER/CHOICE ~9 INSTEAD",
     "OTHER/CHOICE ~2 INSTEAD ~1 VALUE/EMPTY",
     "<IS CORRECT ~2 IS/THIS/WOULD ~1 OTHER/CHOICE",
     "^ ~1 SHOULD IS OTHER/CHOICE",
+    "FIELD ~2 SHOULD IS OTHER/CHOICE",
+    "SHOULD_BE ~2 OTHER/CHOICE",
     "^ BETTER BETTER? CHOICE/OTHER",
     "MOVED FROM ~1 OTHER/CHOICE",
     "<IF CHOICE WOULD ~4 SHOULD/REAL/CORRECT",
@@ -370,7 +375,7 @@ _RETRACTED: Final = (
 )
 """Orders of classes in a clause that retract or correct the answer."""
 _RETRACTED_ACROSS: Final = (
-    "| NO? HM/BUT? BUT? OOPS",
+    "| NO? HM/BUT? BUT? OOPS/SHOULD_BE",
     "^ ~2 OOPS/CHANGE STOP",
     "| NO? HM/BUT? BUT? WAIT !FROM !$",
     "NO WAIT",
@@ -467,7 +472,8 @@ _END: Final = r"\b"
 _SUSPECT: Final = """NOT MIGHT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW MAY PERHAPS OTHERWISE WRONG ANOTHER
     EXAMPLE HAD_TO WOULD SEVERAL LOW ONLY OR WILL SHOULD TODO WAIT SORRY OOPS EDIT ACTUALLY INSTEAD SLIPPED RETRACTED
     ERROR IGNORE CHANGE SET SHOULD_HAVE CORRECT EMPTY MAKE_IT
-    ARROW POINTS NO ADD MOVED BETTER"""
+    ARROW POINTS NO ADD MOVED BETTER VALID
+    SHOULD_BE"""
 """Every rule requires a word of one of these classes, or a question mark."""
 MAY_REMARK: Final = Phrases(
     *(
@@ -542,7 +548,8 @@ NO_TOPIC: Final = Topic(expression("(?!)"), (), (), ())
 _MARK: Final = "\0"
 _OTHER_VALUE: Final = expression(
     r"(?<![\w'’])[\"'“‘«「『](?![\s\0])[^\"'“”‘’…\n\0]{1,60}[\"'”’»」』](?!\w)"
-    r"|(?<![\w.,\0-])(?=[\w-]*\d)-?\w[\w.,:/-]*(?<![.,:])(?![\w%])"
+    r"|(?<![.,\0-])(?<![^\W\u3040-\u9fff])(?=[A-Za-z\d_-]*\d)"
+    r"-?[A-Za-z\d_][A-Za-z\d_.,:/-]*(?<![.,:])(?![A-Za-z\d_%])"
 )
 """Quoted words, a number or a code that is neither a field nor a value of the answer."""
 

@@ -247,3 +247,26 @@ def test_one_recommendation_for_several_steps_is_shown_once() -> None:
 def test_a_condition_of_another_tool_that_python_cannot_parse_is_only_a_finding(condition: str) -> None:
     text = f'steps:\n  - name: a\n    if: "{condition}"\n    then:\n      - name: b\n    else:\n      - name: c\n'
     assert lint_text(text).findings
+
+
+def test_a_limit_that_is_too_low_is_reported_where_the_agent_sets_it() -> None:
+    text = (
+        "agents:\n  a:\n    model: openai:gpt-4o\n    model_settings: {max_tokens: 9}\n"
+        "    output_schema: {type: object, required: [n], properties: {n: {type: string, minLength: 400}}}\n"
+        "steps: [{name: s, uses: agents.a}]\n"
+    )
+    (found,) = lint_text(text, options=Options(select=("V-O2",))).findings
+    assert found.place.path == "agents.a.model_settings.max_tokens"
+    assert found.fix is not None
+
+
+@pytest.mark.parametrize(
+    ("other", "message"), [("object", "is always a mapping"), ("string", "is not known to be a mapping")]
+)
+def test_a_union_is_a_mapping_if_every_branch_is_one(other: str, message: str) -> None:
+    text = (
+        f"agents: {{a: {{model: openai:gpt-4o, output_schema: {{anyOf: [{{type: object}}, {{type: {other}}}]}}}}}}\n"
+        "steps: [{name: s, uses: agents.a, updates_context: true}]\n"
+    )
+    (found,) = lint_text(text, options=Options(select=("V-C1",))).findings
+    assert message in found.message

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, create_model
+from pydantic import create_model
 
 from flujo_aros import Accepted, read
 
@@ -55,7 +55,8 @@ def rows(file: Path, *, before: bool = False) -> Iterator[Row]:
     """Yield the counts of each answer in a file."""
     for line in file.read_text(encoding="utf-8").splitlines():
         case = json.loads(line)
-        remarks = case.get("corrections") or [{"text": said, "corrected": None} for said in case["doubts"]]
+        doubts: list[dict[str, Any]] = [{"text": said, "corrected": None} for said in case.get("doubts", ())]
+        remarks: list[dict[str, Any]] = case.get("corrections", doubts)
         read_as = [accepted(case, remark["text"], before=before) for remark in remarks]
         applied = sum(
             value is not None and remark["corrected"] is not None and value == case["answer"] | remark["corrected"]
@@ -78,9 +79,7 @@ def accepted(case: dict[str, Any], sentence: str, *, before: bool) -> dict[str, 
     answer = f"```json\n{json.dumps(case['answer'])}\n```"
     reply = f"{sentence}\n\nHere is the JSON:\n\n{answer}" if before else f"{answer}\n\n{sentence}"
     outcome = read(reply, create_model("Answer", **fields))
-    return (
-        outcome.value.model_dump() if isinstance(outcome, Accepted) and isinstance(outcome.value, BaseModel) else None
-    )
+    return outcome.value.model_dump() if isinstance(outcome, Accepted) else None
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Phrases with which a reply retracts, disowns or abbreviates its content, by language.
+"""Phrases with which a reply disowns or abbreviates its content, by language.
 
-English, German, French, Spanish, Chinese and Japanese; corrections, alternatives, omissions and the word for an example
-also in Italian, Portuguese, Dutch, Polish, Russian and Korean, and the word for a correction in more languages.
-Structure takes precedence over words (`remainder`), and these lists only make the reader stricter: a missing phrase
-misses a retraction, a wrong one causes a needless rejection. Every expression takes time linear in the text.
+English, German, French, Spanish, Chinese and Japanese; alternatives, omissions and the word for an example also in
+Italian, Portuguese, Dutch, Polish, Russian and Korean. Structure takes precedence over words (`remainder`), and these
+lists only make the reader stricter: a missing phrase misses a sign that the value is wrong, a wrong one causes a
+needless rejection. Every expression takes time linear in the text. Doubts and corrections are in `remarks`.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import typer
 
@@ -153,6 +153,8 @@ def resume_command(options: Resume) -> None:
             _reject_other_run(found)
             if known is not None:
                 _reject_two_runs(found, known)
+        if found is None and known is not None and str(state) != "last" and (ended := _settled(state, _HAVE_VALUES)):
+            raise ended
         state, db = found or state, None if found is not None else known
     if db is None and not state.exists():
         raise _not_paused(state)
@@ -210,15 +212,25 @@ def _not_paused(state: Path) -> UsageError:
     elsewhere = "pass its state file, or --db for a database"
     if str(state) == "last":
         return UsageError(f"STATE: no run is paused in {PAUSED}; {elsewhere}")
-    with suppress(UsageError):  # the run has another name, or is not recorded
-        run = args.recorded(state.stem).run
-        if run.status != RunStatus.PAUSED and (run.run_id == state.stem or not state.suffix):
-            ended = f"is {run.status} and not waiting for an answer; `aros show {run.run_id}` shows it"
-            return UsageError(f"STATE: run {run.run_id}, started {run.started_at.astimezone():%Y-%m-%d %H:%M}, {ended}")
-    return UsageError(
+    return _settled(state, (*RunStatus, "lost", "running")) or UsageError(
         f"STATE: no run {str(state)!r} is paused in {PAUSED}; {elsewhere}. A state file is removed once "
         "its run has been answered and has ended; `aros runs` lists all runs"
     )
+
+
+_HAVE_VALUES: Final = (RunStatus.COMPLETED, RunStatus.DEGRADED)
+"""The statuses of a run that has been answered and that no database continues."""
+
+
+def _settled(state: Path, statuses: Iterable[str]) -> UsageError | None:
+    """Return the error for a run that the journal has with one of these statuses and that is not paused."""
+    with suppress(UsageError):  # the run has another name, or is not recorded
+        run = args.recorded(state.stem).run
+        named = run.run_id == state.stem or not state.suffix
+        if named and run.status != RunStatus.PAUSED and run.status in statuses:
+            ended = f"is {run.status} and not waiting for an answer; `aros show {run.run_id}` shows it"
+            return UsageError(f"STATE: run {run.run_id}, started {run.started_at.astimezone():%Y-%m-%d %H:%M}, {ended}")
+    return None
 
 
 def _reject_other_run(state: Path) -> None:

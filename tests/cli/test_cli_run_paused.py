@@ -116,6 +116,8 @@ def test_answering_twice_reports_what_became_of_the_run(
         unknown = aros("resume", state, "--answer", "yes")
         assert f"no run '{state}' is paused" in unknown.stderr
         assert "A state file is removed once its run has been answered and has ended" in unknown.stderr
+    monkeypatch.setenv("AROS_DB", "sqlite:///durable.sqlite")  # a database of other runs changes nothing
+    assert f"run {run}, started 2" in aros("resume", run, "--answer", "yes").stderr
 
 
 def test_an_answer_that_does_not_fit_leaves_the_run_paused(aros: Aros, asking: str) -> None:

@@ -49,7 +49,7 @@ from flujo_aros.pipeline.results import DeferredWork
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE, Step
 from flujo_aros.pipeline.template import InputLike
 from flujo_aros.pipeline.values import as_text
-from flujo_aros.reading.payload import judged_awaiting
+from flujo_aros.reading.payload import apply_checks_async
 from flujo_aros.spelling import nearest
 from flujo_aros.usage import Usage, usage_from
 
@@ -288,7 +288,7 @@ class Ensemble(TakesInput):
             error = f"no agent said anything; the run ended with {reason!r}; {run.why}"
             return Settlement(None, attempts=run.calls, error=error)
         value = {"reason": reason, **summary}
-        outcome = await judged_awaiting(Accepted(value, run.trust, "first", (), ""), self.checks)
+        outcome = await apply_checks_async(Accepted(value, run.trust, "first", (), ""), self.checks)
         return Settlement(outcome, attempts=run.calls, inner_repairs=run.repairs)
 
 

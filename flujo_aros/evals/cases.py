@@ -21,7 +21,7 @@ from pydantic_core import to_jsonable_python
 from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.errors import BlueprintError, UsageError
 from flujo_aros.json_data import is_dict, is_list
-from flujo_aros.reading.node import finite, reject_constant
+from flujo_aros.reading.node import parse_finite_float, reject_constant
 
 DATASETS: Final = (".yaml", ".yml", ".json")
 """The suffixes of pydantic-evals datasets; any other file has one JSON value on each line."""
@@ -197,7 +197,9 @@ def _copy(stream: IO[bytes]) -> IO[bytes]:
 
 def _case(number: int, line: int, text: str) -> Case:
     try:
-        found = json.loads(text, object_pairs_hook=_members, parse_constant=reject_constant, parse_float=finite)
+        found = json.loads(
+            text, object_pairs_hook=_members, parse_constant=reject_constant, parse_float=parse_finite_float
+        )
     except (ValueError, RecursionError) as error:
         return Case(id=number, error=f"line {line} is not JSON: {_error_text(error)}", mark=_mark(text))
     if not is_dict(found) or "input" not in found:

@@ -87,7 +87,7 @@ from flujo_aros.host.run import TEXT, Exchange, Run, StageRecord, Viewer, record
 from flujo_aros.host.spec import AgentSpec, Decision, Deferral, DeferredCall, OutputMode, Result, object_schema
 from flujo_aros.host.stream import Live, Showing, WatchedStream, read_out
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
-from flujo_aros.reading.payload import judged_awaiting
+from flujo_aros.reading.payload import apply_checks_async
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import Evidence, Ladder
 from flujo_aros.redaction import Vault
@@ -291,7 +291,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
         # twice, because it would clean its own result again.
         left = [check for check in every if check not in run.exchange.judged] if every else ()
         if left:
-            outcome = await judged_awaiting(outcome, left)
+            outcome = await apply_checks_async(outcome, left)
         if showing is not None:
             await showing.end(outcome)
     finally:

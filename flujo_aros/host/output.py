@@ -60,7 +60,7 @@ from flujo_aros.host.models import Once
 from flujo_aros.host.spec import ENVELOPE, envelope_schema, followed, object_schema
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
-from flujo_aros.reading.payload import judged_awaiting
+from flujo_aros.reading.payload import apply_checks_async
 from flujo_aros.reading.read import StreamReader, read
 
 _TYPED: Final = ("text", "block", "event")
@@ -356,7 +356,7 @@ def _text_output(contract: Contract[T]) -> ContractOutput[T]:
         settled = _settled.get()
         if settled is not None:
             return settled.value
-        outcome = await judged_awaiting(read(text, contract.at_once), contract.awaited)
+        outcome = await apply_checks_async(read(text, contract.at_once), contract.awaited)
         if isinstance(outcome, Accepted):
             return outcome.value
         raise ModelRetry(outcome.feedback() if outcome.kind == "rejected" else outcome.because.feedback())

@@ -71,7 +71,7 @@ from flujo_aros.host.spec import ENVELOPE, object_schema
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.payload import cut_prose, is_settled, prose_of, with_judgement
-from flujo_aros.reading.runaway import ran_away
+from flujo_aros.reading.runaway import find_runaway
 from flujo_aros.recovery import (
     PLAIN_TEXT,
     Ask,
@@ -427,7 +427,7 @@ async def recover_text(run: Run, text: str, *, output_function: bool = False) ->
 
     `output_function` means that a user function turns the text into the output, so the checks run after it.
     """
-    unfinished = bool(text.strip()) and (was_cut(run.finish) or ran_away(text))
+    unfinished = bool(text.strip()) and (was_cut(run.finish) or find_runaway(text))
     ladder = run.own_ladder or run.ladder  # without one, the checks run at the end
     checked = bool(run.checks) and ladder is not None and not output_function
     if not run.is_text_judged or not (unfinished or checked):

@@ -34,7 +34,7 @@ from flujo_aros.host.run import Exchange, Fault, Run
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
-from flujo_aros.reading.runaway import ran_away
+from flujo_aros.reading.runaway import find_runaway
 from flujo_aros.recovery import Reply, ends_by_itself, read_reply
 from flujo_aros.redaction import Vault
 from flujo_aros.settings import current_settings
@@ -204,7 +204,7 @@ def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) ->
         return _rejected(Reason.REFUSED, "content_filter", "the provider's filter ended the reply", text)
     if response.finish_reason == "length":
         cut = _rejected(Reason.TRUNCATED, "no_output", "the reply was cut off before there was any output", text)
-        runaways = [ran_away(part.content) for part in response.parts if isinstance(part, ThinkingPart)]
+        runaways = [find_runaway(part.content) for part in response.parts if isinstance(part, ThinkingPart)]
         return replace(cut, issues=(*cut.issues, *filter(None, runaways)))
     if called:
         names = ", ".join(parameters.tool_defs) or "none"

@@ -26,7 +26,7 @@ from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import PREVIOUS, Step
 from flujo_aros.pipeline.template import InputLike, InputTemplate
 from flujo_aros.pipeline.values import as_json, as_plain
-from flujo_aros.reading.payload import judged_awaiting
+from flujo_aros.reading.payload import apply_checks_async
 
 Contested: TypeAlias = Literal["refuse", "ask", "accept", "person"]
 
@@ -410,7 +410,7 @@ class ByField(PipelineStep):
         if isinstance(verdict, Invalid):
             return Settlement(Rejected(Reason.INVALID, verdict.issues, as_json(value)))
         accepted = Accepted(verdict.value, Trust.lowest(trusts), "first", tuple(repairs), as_json(value))
-        return Settlement(await judged_awaiting(accepted, self.reading.checks), attempts=len(value))
+        return Settlement(await apply_checks_async(accepted, self.reading.checks), attempts=len(value))
 
 
 def _with_wording(step: Step, text: str, name: str) -> Step:

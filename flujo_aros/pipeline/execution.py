@@ -37,7 +37,7 @@ from flujo_aros.pipeline.results import (
 )
 from flujo_aros.pipeline.step import Step, handed_on
 from flujo_aros.pipeline.values import SharedContext, Write, kind_of, members_of, path_of
-from flujo_aros.reading.payload import judged_awaiting
+from flujo_aros.reading.payload import apply_checks_async
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
@@ -487,7 +487,7 @@ class Execution:
         with keyed_by(self.ledger.run_id, slot.name), _Attempt() as attempt, recorded:
             settlement = await step.run(context)
             if step.bodies and settlement.outcome is not None:  # other kinds of step have already checked their values
-                settlement = replace(settlement, outcome=await judged_awaiting(settlement.outcome, step.checks))
+                settlement = replace(settlement, outcome=await apply_checks_async(settlement.outcome, step.checks))
             if self.recording is not None:
                 settlement = self.recording.plain(step, settlement)
             waits = step.fallback is not None and _needs_fallback(step, settlement)

@@ -23,7 +23,7 @@ from flujo_aros.pipeline.options import Option, anything, known_options
 from flujo_aros.pipeline.results import DeferredWork
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.coerce import wanted_type
-from flujo_aros.reading.payload import judged_awaiting
+from flujo_aros.reading.payload import apply_checks_async
 from flujo_aros.reading.read import read
 from flujo_aros.spelling import brief
 
@@ -81,7 +81,7 @@ class Human(PipelineStep):
         message = self._message.text(context.names())
         if context.answer is None:
             raise self._pause(message)
-        outcome = await judged_awaiting(judged_answer(context.answer.value, self.contract), self.checks)
+        outcome = await apply_checks_async(judged_answer(context.answer.value, self.contract), self.checks)
         if isinstance(outcome, Accepted):
             emit_call(message)  # so that the record of a run that continued has the question, too
             return Settlement(outcome)

@@ -51,7 +51,7 @@ from flujo_aros.pipeline.modules import imported, resolved
 from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options, list_of, reject_wrong_options, shown
 from flujo_aros.pipeline.results import StepResult, T_co
 from flujo_aros.pipeline.template import InputLike
-from flujo_aros.reading.payload import judged_awaiting
+from flujo_aros.reading.payload import apply_checks_async
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import PLAIN_TEXT, Degrade, Ladder, Retry, ladder_for
 from flujo_aros.redaction import SecretsIn
@@ -790,7 +790,9 @@ class Step(TakesInput[T_co]):
             if not isinstance(run.outcome, Accepted):
                 return Settlement(run.outcome, calls, stages)
             if signal.stands_in(last, self.facts.contract):
-                return Settlement(await judged_awaiting(run.outcome, self.checks), calls, stages, messages=run.messages)
+                return Settlement(
+                    await apply_checks_async(run.outcome, self.checks), calls, stages, messages=run.messages
+                )
         words = f"no {signal.mark} within {self.max_iterations} iterations"
         return Settlement(Rejected(Reason.INVALID, (Issue("$", "not_complete", words),), last), calls, stages)
 
@@ -963,7 +965,7 @@ class Call(TakesInput[T_co]):
             raise UsageError(f"the function of step {self.name!r} returned a generator; return a list of its items")
         is_outcome = isinstance(result, (Accepted, Degraded, Rejected))
         outcome = cast("Outcome[Any]", result) if is_outcome else Accepted(result, Trust.CLEAN, "first", (), "")
-        return Settlement(await judged_awaiting(outcome, self.checks))
+        return Settlement(await apply_checks_async(outcome, self.checks))
 
     async def call(self, given: Any, **params: Any) -> Any:
         """Return the function's result, awaited if necessary. A sync function runs in a thread."""

@@ -7,11 +7,11 @@ handle common damage. Both leave validation to the C parser, and anything doubtf
 single quotes, bare keys, `True`, trailing commas, comments. The text is split at its quotation marks, and between the
 strings each kind of damage is repaired in one call, so that no Python code runs for a single token.
 
-`splices` repairs a reply only where it is damaged. The C scanner finds the first character that is not JSON. A second C
-parser (jiter, which can read truncated text) reads the text before it and returns the containers that are open there.
-The tolerant parser starts in these one item before the damage and stops at the first item after it. The items that it
-read replace the damage, written as JSON, and the C scanner continues from there. So one defect costs the same in every
-reply, apart from the C parsers, which take about 10 µs for 2 KB.
+`iter_splices` repairs a reply only where it is damaged. The C scanner finds the first character that is not JSON. A
+second C parser (jiter, which can read truncated text) reads the text before it and returns the containers that are open
+there. The tolerant parser starts in these one item before the damage and stops at the first item after it. The items
+that it read replace the damage, written as JSON, and the C scanner continues from there. So one defect costs the same
+in every reply, apart from the C parsers, which take about 10 µs for 2 KB.
 
 The result is valid JSON, which must satisfy the contract strictly. Nothing is accepted here that the tolerant parser
 would read differently (a property test compares them).
@@ -56,7 +56,7 @@ from flujo_aros.json_data import (
 )
 from flujo_aros.outcome import Draft, Issue, Reason, Repair, Risk
 from flujo_aros.reading.coerce import LIST_CODES, Coercion, risk_of
-from flujo_aros.reading.fit import CONVERTS, OTHER_KEYS, OTHER_SCALARS, Misfit, fit, is_framed, is_schema
+from flujo_aros.reading.fit import CONVERTS, OTHER_KEYS, OTHER_SCALARS, Misfit, fit, is_call_or_envelope, is_schema
 from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import (
     ARRAY,
@@ -81,7 +81,14 @@ from flujo_aros.reading.parser import Failure, Frame, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, as_json
 from flujo_aros.reading.phrases import CORRECTED, LEFT_OUT, Phrases
 from flujo_aros.reading.remarks import correction_in
-from flujo_aros.reading.scalars import Hints, contradicts_currency, is_placeholder, name_words, read_amount, slot_in
+from flujo_aros.reading.scalars import (
+    Hints,
+    contradicts_currency,
+    is_placeholder,
+    name_words,
+    placeholder_in,
+    read_amount,
+)
 
 T = TypeVar("T")
 
@@ -180,14 +187,14 @@ class Following:
     _begins: bool = False
     """The open string that is searched for line breaks, and after these for the start of another answer."""
 
-    def waits_at(self) -> int:
+    def pending_start(self) -> int:
         """Return the start of the part that may still change."""
         opened = self.parser.opened
         return opened.start if opened is not None else self.parser.certain[0]
 
-    def read_on(self, text: str) -> Parsed | Failure | None:
+    def continue_reading(self, text: str) -> Parsed | Failure | None:
         """Return the finished candidate, or None if more text is needed."""
-        parsed = self.parser.go_on(text)
+        parsed = self.parser.resume(text)
         if not self.begun:
             stack = self.parser.stack
             self.begun = len(stack) != 1 or bool(text[stack[0].start + 1 :].strip())
@@ -217,7 +224,7 @@ class Following:
             self._looked_to = max(self._looked_to, len(text) - 3)
         return self._lines and self._begins
 
-    def let_go(self) -> None:
+    def release_text(self) -> None:
         """Release the text before it grows."""
         self.parser.text = self.parser.source.text = self.preview.text = ""
 
@@ -247,7 +254,7 @@ class Candidate(Generic[T]):
     """Whether the words before it say that it is only shown for comparison with the previous answer."""
 
     @property
-    def bent(self) -> bool:
+    def has_repaired_brackets(self) -> bool:
         """Whether brackets had to be added, changed or removed to read the candidate."""
         return not BRACKETS.isdisjoint(map(CODE_OF, self.edits))
 
@@ -256,12 +263,12 @@ class Candidate(Generic[T]):
         """Whether it satisfies the contract within the risk allowed."""
         return self.valid is not None and self.reason is None
 
-    def lose(self, reason: Reason, *issues: Issue) -> Candidate[T]:
+    def mark_rejected(self, reason: Reason, *issues: Issue) -> Candidate[T]:
         """Mark the candidate as rejected."""
         self.reason, self.issues = reason, issues
         return self
 
-    def unread(self) -> Candidate[T]:
+    def fresh_copy(self) -> Candidate[T]:
         """Return a new, unread candidate at the same place."""
         return Candidate(
             self.start,
@@ -302,12 +309,12 @@ def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
     kind: type = value.__class__
     # No model is built from a schema frame, and a frame has keys that the contract does not declare.
     may_frame = kind is list or (kind is dict and not (value and value.keys() <= shape.keys.keys()))
-    if may_frame and (is_framed(value, shape) or _echoes(value, contract)):
+    if may_frame and (is_call_or_envelope(value, shape) or _echoes(value, contract)):
         return None
     may_be_slot = _MAY_BE_SLOT.may_match(text)
     if shape.may_elide and (may_be_slot or _MAY_ELIDE.may_match(text)) and ELIDED_ITEM.search(text):
         return None
-    if may_be_slot and slot_in(text, shape.named):
+    if may_be_slot and placeholder_in(text, shape.named):
         return None
     return None if shape.has_aliases and _uses_alias(value, shape) else valid
 
@@ -334,21 +341,23 @@ def judge(
         candidate.end = max(parsed.at, candidate.start + 1)
         candidate.cut = parsed.reason is Reason.TRUNCATED
         issue = Issue("$", parsed.code, f"{parsed.message} (at character {parsed.at})", parsed.at)
-        return candidate.lose(parsed.reason, issue)
+        return candidate.mark_rejected(parsed.reason, issue)
     candidate.node, candidate.edits, candidate.cut = parsed.node, list(parsed.edits), parsed.cut
     candidate.end = parsed.end
     if _holds_dots(text, candidate.start, parsed.end):
         words = "dots in place of an item or a key: something was left out"
-        return candidate.lose(Reason.AMBIGUOUS, Issue("$", "elided", words))
-    if (slot := slot_in(text[candidate.start : parsed.end], contract.shape.named)) is not None:
+        return candidate.mark_rejected(Reason.AMBIGUOUS, Issue("$", "elided", words))
+    if (slot := placeholder_in(text[candidate.start : parsed.end], contract.shape.named)) is not None:
         words = f"{slot!r} is a placeholder for a value"
-        return candidate.lose(Reason.ECHOED_SCHEMA, Issue("$", "placeholder", words))
-    if (split := _split_text(parsed, text)) is not None:
-        return candidate.lose(Reason.AMBIGUOUS, split)
+        return candidate.mark_rejected(Reason.ECHOED_SCHEMA, Issue("$", "placeholder", words))
+    if (split := _find_split_text(parsed, text)) is not None:
+        return candidate.mark_rejected(Reason.AMBIGUOUS, split)
     if _fits_as_is(candidate, parsed, text, contract, ceiling):
         return candidate
     if _is_echo(parsed.node, contract.shape):
-        return candidate.lose(Reason.ECHOED_SCHEMA, Issue("$", "echo", "it is the schema, not an answer to it"))
+        return candidate.mark_rejected(
+            Reason.ECHOED_SCHEMA, Issue("$", "echo", "it is the schema, not an answer to it")
+        )
     bent = tuple(edit.start for edit in parsed.edits if edit.code in BRACKETS)
     coercion = Coercion(
         text,
@@ -361,28 +370,28 @@ def judge(
     candidate.edits += coercion.edits
     candidate.names = coercion.names
     candidate.draft = Draft(coercion.value, (candidate.start, candidate.end))
-    over = _edits_over(candidate, contract.shape, ceiling)
+    over = _edits_above_ceiling(candidate, contract.shape, ceiling)
     if contract.counts is not None:
         over = [edit for edit in over if edit.code != CLEANED]
     if any(edit.code == "truncated" for edit in over):
-        return candidate.lose(
+        return candidate.mark_rejected(
             Reason.TRUNCATED, Issue("$", "truncated", f"the text is cut off at character {candidate.end}")
         )
     if coercion.issues:
         unsure = any(issue.code in ("duplicate_key", "ambiguous") for issue in coercion.issues)
         reason = Reason.AMBIGUOUS if unsure else Reason.INVALID
-        others = _other_issues(coercion.value, coercion.issues, candidate, text, contract)
+        others = _issues_elsewhere(coercion.value, coercion.issues, candidate, text, contract)
         others = [issue for issue in others if not _is_of_another_member(issue, coercion.members)]
         unions = tuple(issue.path.rpartition(".")[0] for issue in others if issue.code == UNKNOWN_TAG)
         # Coercion names what the first member of such a union lacks, but none of its members is meant.
         own = [issue for issue in coercion.issues if not (unions and issue.path.startswith(unions))]
-        return candidate.lose(reason, *own, *others)
+        return candidate.mark_rejected(reason, *own, *others)
     if over:
-        return over_the_ceiling(candidate, over)
+        return reject_above_ceiling(candidate, over)
     _validate(candidate, coercion.value, text, contract, ceiling)
-    if candidate.valid is not None and (other := _other_currency(candidate, text)) is not None:
+    if candidate.valid is not None and (other := _find_currency_conflict(candidate, text)) is not None:
         candidate.valid = None
-        return candidate.lose(Reason.AMBIGUOUS, other)
+        return candidate.mark_rejected(Reason.AMBIGUOUS, other)
     return candidate
 
 
@@ -405,12 +414,12 @@ def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceil
     value = parse_json(json)
     if not is_dict(value) or has_long_number(json, 0, len(json)) or _holds_dots(text, start, end):
         return False
-    if _MAY_BE_SLOT.may_match(json) and slot_in(json, shape.named) is not None:
+    if _MAY_BE_SLOT.may_match(json) and placeholder_in(json, shape.named) is not None:
         return False
     if "\\" in json and (SUSPECT_ESCAPE.search(json) or may_mean_backslash(json, 0, len(json))):
         return False
     misfits: list[Misfit] = []
-    if is_framed(value, shape) or fit(value, shape, misfits=misfits) != OTHER_SCALARS:
+    if is_call_or_envelope(value, shape) or fit(value, shape, misfits=misfits) != OTHER_SCALARS:
         return False
     coercion = Coercion(text, ceiling=ceiling, pristine=True, drops=not isinstance(contract.values, SchemaValues))
     nodes = find_nodes(text, start, value, [unlink(misfit.path) for misfit in misfits])
@@ -452,7 +461,7 @@ def _holds_mixed_list(value: Any) -> bool:
     return any(list in found and len(found) > 1 for found in kinds)
 
 
-def _split_text(parsed: Parsed, text: str) -> Issue | None:
+def _find_split_text(parsed: Parsed, text: str) -> Issue | None:
     """Return the issue for unquoted text that may have been split in two: at a comma on a line of a list, or by a
     comment.
     """
@@ -461,7 +470,7 @@ def _split_text(parsed: Parsed, text: str) -> Issue | None:
         return None
     for one, two in pairwise(bare):
         gap = text[one.end : two.start]
-        if gap.strip() == "," and "\n" not in gap and _one_a_line(text, one.start, two.end):
+        if gap.strip() == "," and "\n" not in gap and _has_one_item_per_line(text, one.start, two.end):
             words = (
                 f"without quotes, the comma in {text[one.start : two.end][:60]!r} may or may not separate two strings"
             )
@@ -474,7 +483,7 @@ def _split_text(parsed: Parsed, text: str) -> Issue | None:
     return None
 
 
-def _one_a_line(text: str, start: int, end: int) -> bool:
+def _has_one_item_per_line(text: str, start: int, end: int) -> bool:
     """Return whether each item of the enclosing list is on its own line."""
     line = text[text.rfind("\n", 0, start) + 1 : start]
     return "\n" in text[:start] and not line.strip() and text[end:].lstrip(" \t,")[:1] in ("\n", "\r", "")
@@ -484,12 +493,12 @@ _OF_A_KEY: Final = {"required": "missing", "additionalProperties": "extra_key"}
 """Missing keys: the validator reports them at the object, and our own issues at the key."""
 
 
-def _other_issues(
+def _issues_elsewhere(
     value: Any, known: list[Issue], candidate: Candidate[Any], text: str, contract: Contract[Any]
 ) -> list[Issue]:
     """Return the validator's errors at other places, so that one retry can correct all of them."""
     verdict = contract.validate(value)
-    if isinstance(verdict, Invalid) and _decimals(value, verdict.issues, candidate, text):
+    if isinstance(verdict, Invalid) and _normalize_decimals(value, verdict.issues, candidate, text):
         verdict = contract.validate(value)  # amounts that could be read must not be corrected
     paths = {issue.path for issue in known}
     keys = {(issue.code, issue.path[: issue.path.rfind("[" if issue.path.endswith("]") else ".")]) for issue in known}
@@ -532,9 +541,9 @@ def _fits_as_is(candidate: Candidate[T], parsed: Parsed, text: str, contract: Co
         contract.shape.has_risks
         or parsed.doubtful
         or _holds_placeholder(candidate, text)
-        or is_framed(parsed.plain, contract.shape)
+        or is_call_or_envelope(parsed.plain, contract.shape)
         or (contract.shape.has_decimals and has_many_digits(text[candidate.start : parsed.end]))
-        or (risk is not None and (risk > ceiling or candidate.bent))
+        or (risk is not None and (risk > ceiling or candidate.has_repaired_brackets))
     ):
         return False
     candidate.valid = contract.values.strict(parsed.plain)
@@ -548,7 +557,7 @@ def _is_echo(node: Node, shape: Shape) -> bool:
     return "properties" in written or not written & shape.keys.keys()
 
 
-def _edits_over(candidate: Candidate[T], shape: Shape, ceiling: Risk) -> list[Edit]:
+def _edits_above_ceiling(candidate: Candidate[T], shape: Shape, ceiling: Risk) -> list[Edit]:
     """Return the edits that exceed the risk allowed at their place (`x-aros: {risk: …}`), or overall."""
     if not shape.has_risks:
         return [edit for edit in candidate.edits if edit.risk > ceiling]
@@ -563,9 +572,9 @@ def _edits_over(candidate: Candidate[T], shape: Shape, ceiling: Risk) -> list[Ed
     return over
 
 
-def over_the_ceiling(candidate: Candidate[T], over: Sequence[Edit]) -> Candidate[T]:
+def reject_above_ceiling(candidate: Candidate[T], over: Sequence[Edit]) -> Candidate[T]:
     """Reject a candidate whose edits exceed the allowed risk."""
-    return candidate.lose(Reason.MALFORMED, risk_issue(over))
+    return candidate.mark_rejected(Reason.MALFORMED, risk_issue(over))
 
 
 def risk_issue(over: Sequence[Edit | Repair]) -> Issue:
@@ -576,13 +585,13 @@ def risk_issue(over: Sequence[Edit | Repair]) -> Issue:
 
 def _validate(candidate: Candidate[T], value: Any, text: str, contract: Contract[T], ceiling: Risk) -> None:
     verdict = contract.validate(value)
-    edits = _decimals(value, verdict.issues, candidate, text) if isinstance(verdict, Invalid) else []
+    edits = _normalize_decimals(value, verdict.issues, candidate, text) if isinstance(verdict, Invalid) else []
     if edits:
         candidate.edits += edits
         verdict = contract.validate(value)
     if isinstance(verdict, Invalid):
         twice = any(issue.code == "duplicate_key" for issue in verdict.issues)
-        candidate.lose(Reason.AMBIGUOUS if twice else Reason.INVALID, *verdict.issues)
+        candidate.mark_rejected(Reason.AMBIGUOUS if twice else Reason.INVALID, *verdict.issues)
         return
     for bent in verdict.conversions:
         code = "ignored_key" if bent.code in UNDECLARED else "lax-conversion"
@@ -590,12 +599,12 @@ def _validate(candidate: Candidate[T], value: Any, text: str, contract: Contract
         candidate.edits.append(Edit(code, Risk.INFERRED, candidate.start, candidate.end, after, bent.path))
     late = len(edits) + len(verdict.conversions)
     if late and ceiling < Risk.INFERRED:
-        over_the_ceiling(candidate, candidate.edits[-late:])
+        reject_above_ceiling(candidate, candidate.edits[-late:])
     else:
         candidate.valid = verdict
 
 
-def _other_currency(candidate: Candidate[Any], text: str) -> Issue | None:
+def _find_currency_conflict(candidate: Candidate[Any], text: str) -> Issue | None:
     """Return the issue for an amount in a currency that the value does not state: `"€12.50"` beside `"currency":
     "USD"`, or beside null.
     """
@@ -613,7 +622,7 @@ def _other_currency(candidate: Candidate[Any], text: str) -> Issue | None:
     return None
 
 
-def _decimals(value: Any, issues: Sequence[Issue], candidate: Candidate[Any], text: str) -> list[Edit]:
+def _normalize_decimals(value: Any, issues: Sequence[Issue], candidate: Candidate[Any], text: str) -> list[Edit]:
     """Rewrite strings that `Decimal` cannot parse as plain digits, if each of them is one amount.
 
     The schema of a `Decimal` accepts any string, so only the validator knows that a number is expected.
@@ -692,24 +701,24 @@ def rewrite(text: str) -> Rewritten | None:
     if not len(double) % 2 or not len(single) % 2 or _ESCAPED in quoted or "\\" in quoted:
         return None
     if _DOUBLE in quoted:
-        taken = _quote_within(single, strings)
+        taken = _requote_inner_strings(single, strings)
         if taken is None:
             return None
         strings = taken
-    rest = _without_comments(_SINGLE.join(single[0::2]))
+    rest = _remove_comments(_SINGLE.join(single[0::2]))
     if rest is None:
         return None
     bare = _BARE.split(rest)
     rest = '"'.join(bare)
     parts = _GAP.split(rest) if _MAY_GAP.may_match(rest) else [rest]
     gaps = len(parts) > 1
-    if gaps and any(_ODD_KEY.search(key) for key in _keys_behind_gaps(parts, strings)):
+    if gaps and any(_ODD_KEY.search(key) for key in _iter_keys_without_comma(parts, strings)):
         return None
     rest = ",".join(parts)
     for word, pattern, spelled in _WORDS:
         rest = pattern.sub(spelled, rest) if word in rest else rest
-    rest = _with_strings(_TRAILING.sub("", rest), _SINGLE, single[1::2])
-    rest = _with_strings(rest, _DOUBLE, strings)
+    rest = _restore_strings(_TRAILING.sub("", rest), _SINGLE, single[1::2])
+    rest = _restore_strings(rest, _DOUBLE, strings)
     return Rewritten(rest.replace(_ESCAPED, '\\"'), Risk.INFERRED if gaps or len(bare) > 1 else Risk.LOSSLESS)
 
 
@@ -765,7 +774,7 @@ def rewrites(text: str, start: int, end: int) -> list[Edit]:
     return edits
 
 
-def _quote_within(single: list[str], strings: list[str]) -> list[str] | None:
+def _requote_inner_strings(single: list[str], strings: list[str]) -> list[str] | None:
     """Restore alleged double-quoted strings that are part of single-quoted ones: `'a "b" c'`.
 
     Returns the remaining strings, or None if the end of one of them is doubtful.
@@ -778,14 +787,14 @@ def _quote_within(single: list[str], strings: list[str]) -> list[str] | None:
         if not at % 2:
             left += inside
         elif held:
-            whole = _with_strings(part, _DOUBLE, inside)
+            whole = _restore_strings(part, _DOUBLE, inside)
             if _UNSURE.search(whole) is not None:
                 return None
             single[at] = whole.replace('"', _ESCAPED)
     return left
 
 
-def _keys_behind_gaps(parts: list[str], strings: list[str]) -> Iterator[str]:
+def _iter_keys_without_comma(parts: list[str], strings: list[str]) -> Iterator[str]:
     """Yield the double-quoted keys that lack a comma before them."""
     seen = 0
     for before, part in pairwise(parts):
@@ -794,7 +803,7 @@ def _keys_behind_gaps(parts: list[str], strings: list[str]) -> Iterator[str]:
             yield strings[seen]
 
 
-def _without_comments(rest: str) -> str | None:
+def _remove_comments(rest: str) -> str | None:
     """Replace each comment with a space. Returns None if a comment has quotes, refers to the answer, or precedes a
     colon."""
     if "/" not in rest:
@@ -808,7 +817,7 @@ def _without_comments(rest: str) -> str | None:
     return " ".join(parts[0::2])
 
 
-def _with_strings(rest: str, mark: str, strings: list[str]) -> str:
+def _restore_strings(rest: str, mark: str, strings: list[str]) -> str:
     """Put the strings between quotation marks back in place of their marks."""
     between = rest.split(mark)
     whole = [""] * (len(between) + len(strings))
@@ -856,7 +865,7 @@ class _Place(NamedTuple):
         return self.comma or self.start
 
 
-def splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, ends: bool) -> Iterator[Spliced]:
+def iter_splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, ends: bool) -> Iterator[Spliced]:
     """Yield the value at `start`, an opening bracket, with one more damaged place repaired each time.
 
     `extent` is the part that the C scanner could read, and `ends` says that the text is known to be complete. The
@@ -876,8 +885,8 @@ def splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, ends: bo
         parsed = parser.parse_from(place.start, place.comma, place.frames, until=extent.error)
         if isinstance(parsed, Failure) or parser.doubtful or parser.cut or not parser.edits:
             return
-        head, end = _written(text, place, before, parser), parser.pos
-        edits += _with_paths(parser, grown)
+        head, end = _text_before_stop(text, place, before, parser), parser.pos
+        edits += _add_paths(parser, grown)
         if parsed is not None:
             yield Spliced(head[start:], end - grown, edits)
             return
@@ -946,7 +955,7 @@ def _frames(prefix: str, start: int, depth: int, shape: Shape) -> list[Frame] | 
     return frames if len(frames) == depth else None
 
 
-def _written(text: str, place: _Place, before: list[int], parser: Parser) -> str:
+def _text_before_stop(text: str, place: _Place, before: list[int], parser: Parser) -> str:
     """Return the text up to the place where the parser stopped, with the items that it read written as JSON."""
     still_open = len(parser.stack)
     out = text[: place.cut]
@@ -962,7 +971,7 @@ def _written(text: str, place: _Place, before: list[int], parser: Parser) -> str
     return out + "," if still_open and parser.stack[-1].items else out
 
 
-def _with_paths(parser: Parser, grown: int) -> list[Edit]:
+def _add_paths(parser: Parser, grown: int) -> list[Edit]:
     """Return the edits with positions in the original text."""
     root, edits = parser.tree_so_far(), parser.edits
     return [

@@ -28,7 +28,7 @@ from flujo_aros.reading.fit import (
     has_required,
     holds_json,
     inner_of,
-    is_framed,
+    is_call_or_envelope,
     is_neutral,
     may_hold,
     means_object,
@@ -157,10 +157,10 @@ class Coercion:
         self.work -= 1
         if self.work < 0:
             return self._issue(path, "too_complex", "the schema allows too many readings of this value", node)
-        if path is not None and isinstance(node, Scanned) and self._stays(node, shape):
+        if path is not None and isinstance(node, Scanned) and self._needs_no_conversion(node, shape):
             return node.plain
         if shape.anything:
-            return self._free(node, path)
+            return self._copy_unconstrained(node, path)
         if shape.branches and not shape.properties:
             return self._union(node, shape, path)
         if shape.choices is not None:
@@ -174,21 +174,28 @@ class Coercion:
             take = self._number if node.kind == NUMBER else self._literal if node.kind == LITERAL else self._text
         return take(node, shape, path)
 
-    def _stays(self, node: Scanned, shape: Shape) -> bool:
+    def _needs_no_conversion(self, node: Scanned, shape: Shape) -> bool:
         """Return whether a container of valid JSON needs no conversion."""
-        return not fit(node.plain, shape) & CONVERTS and not (self.bent and self._is_bent(node))
+        return not fit(node.plain, shape) & CONVERTS and not (self.bent and self._has_repaired_bracket(node))
 
-    def _free(self, node: Node, path: Path) -> Any:
+    def _copy_unconstrained(self, node: Node, path: Path) -> Any:
         if node.kind == OBJECT:
             out: dict[str, Any] = {}
             for member in node.value:
-                self._put(out, member.key, self._free(member.node, (path, member.key)), member, path, declared=False)
+                self._put(
+                    out,
+                    member.key,
+                    self._copy_unconstrained(member.node, (path, member.key)),
+                    member,
+                    path,
+                    declared=False,
+                )
             return out
         if node.kind == ARRAY:
             lists = sum(item.kind == ARRAY for item in node.value) if self.bent else 0
-            if 0 < lists < len(node.value) and self._is_bent(node):
+            if 0 < lists < len(node.value) and self._has_repaired_bracket(node):
                 return self._issue(path, "ambiguous", _BENT)
-            return [self._free(item, (path, index)) for index, item in enumerate(node.value)]
+            return [self._copy_unconstrained(item, (path, index)) for index, item in enumerate(node.value)]
         return node.value
 
     def _put(self, out: dict[str, Any], key: str, value: Any, member: Member, path: Path, *, declared: bool) -> None:
@@ -205,14 +212,14 @@ class Coercion:
         members: list[Member] = node.value
         if path is None:
             inner = inner_of(node, shape)
-            if inner is not None and (found := self._envelope(node, inner, shape)) is not None:
+            if inner is not None and (found := self._open_envelope(node, inner, shape)) is not None:
                 return found[0]
             # the contents of the frame may still be data
             schema_frame = any(member.key == "properties" for member in members)
-            if inner is not None and not schema_frame and is_framed(plain(node), shape):
+            if inner is not None and not schema_frame and is_call_or_envelope(plain(node), shape):
                 words = "the value is a tool call or an envelope whose content does not fit the contract"
                 return self._issue(path, "ambiguous", words, node)
-            if (framed := self._framed(node, shape)) is not None:
+            if (framed := self._open_mixed_envelope(node, shape)) is not None:
                 return framed[0]
         out: dict[str, Any] = {}
         names = self._real_names(members, shape, path)
@@ -248,20 +255,20 @@ class Coercion:
         taken = [where.name for where in places if where.name]
         ignored = 0
         for member, where in zip(rest, places, strict=True):
-            if (doubt := self._doubt(member, out, shape, path, failed=bool(empty))) is not None:
+            if (doubt := self._reason_for_doubt(member, out, shape, path, failed=bool(empty))) is not None:
                 self._issue((path, member.key), "ambiguous", doubt, member.node)
-            elif where.name and taken.count(where.name) == 1 and not self._is_bent_member(member, path):
+            elif where.name and taken.count(where.name) == 1 and not self._is_ambiguous_member(member, path):
                 self.names[id(member)] = where.name
                 self._edit(
                     "near_miss_key", Risk.INFERRED, member.start, member.node.start, where.name, (path, where.name)
                 )
                 out[where.name] = self.value(member.node, shape.member(where.name), (path, where.name))
             elif where.name or where.unsure:
-                self._unmatched(member, where.name or where.unsure, path)
+                self._report_unmatched(member, where.name or where.unsure, path)
             elif undeclared.is_elision(member.node):
                 words = f"the value of {member.key!r} only says that something was left out"
                 self._issue((path, member.key), "elided", words, member.node)
-            elif self.drops and (rival := self._rival(member, out, shape)) is not None:
+            elif self.drops and (rival := self._find_contradicted_field(member, out, shape)) is not None:
                 words = f"the keys {member.key!r} and {rival!r} name the same field and have different values"
                 self._issue((path, member.key), "duplicate_key", words, member.node)
             elif not (empty and self._move_in(out, member, rest, empty, shape, path)) and not self._move_down(
@@ -275,7 +282,9 @@ class Coercion:
             self._move_up(out, below, {name: part for name, part in empty.items() if name not in out}, shape, path)
         return ignored
 
-    def _doubt(self, member: Member, out: dict[str, Any], shape: Shape, path: Path, *, failed: bool) -> str | None:
+    def _reason_for_doubt(
+        self, member: Member, out: dict[str, Any], shape: Shape, path: Path, *, failed: bool
+    ) -> str | None:
         """Return why an undeclared member makes the object doubtful, or None. `failed` means that a field is empty."""
         if self.drops and corrects(member, out, shape):
             return f"{member.key!r} corrects the answer that it is a part of"
@@ -283,20 +292,20 @@ class Coercion:
             return f"{member.key!r} says that this is not an answer"
         return _BENT if self.bent and path is not None and member.node.kind == OBJECT else None
 
-    def _rival(self, member: Member, out: dict[str, Any], shape: Shape) -> str | None:
+    def _find_contradicted_field(self, member: Member, out: dict[str, Any], shape: Shape) -> str | None:
         """Return the field whose value, perhaps null, an undeclared member contradicts."""
-        if not undeclared.says_something(member) or len(out) > _MOST_FIELDS:
+        if not undeclared.is_substantive(member) or len(out) > _MOST_FIELDS:
             return None
         for name, value in out.items():
             if isinstance(value, bool) and member.node.value is value and undeclared.is_opposite(member.key, name):
                 return name
-            keys = undeclared.core(member, scalars.name_words(shape.note)) or member.key, member.key
+            keys = undeclared.core_name(member, scalars.name_words(shape.note)) or member.key, member.key
             alike = (key for key in keys if undeclared.is_another_name(key, name, blank=value in _BLANK))
             if name not in shape.properties or (key := next(alike, None)) is None:
                 continue
-            mark = self._mark()
+            mark = self._save_state()
             found = self._read_as(member.node, shape.member(name), (None, name))
-            self._rewind(mark)
+            self._restore_state(mark)
             converted = found is not None and isinstance(found[0], str) and member.node.kind != STRING
             if found is not None and not converted and undeclared.differs(found[0], value, key, name):
                 return name
@@ -306,7 +315,7 @@ class Coercion:
         """Return whether a value can be read as the value of a field; nothing is logged."""
         return self._reads_as(node, shape.member(name), (None, name))
 
-    def _unmatched(self, member: Member, name: str, path: Path) -> None:
+    def _report_unmatched(self, member: Member, name: str, path: Path) -> None:
         message = f"the key {member.key!r} is not declared: write {name!r} if that is meant, otherwise omit it"
         self._issue((path, member.key), "unmatched_key", message, member.node)
 
@@ -320,10 +329,10 @@ class Coercion:
         names = [shape.name_of(m.key) for m in inner]
         targets = [name for name in names if name is not None and name in empty and name not in out]
         deeper = [part for m in inner if m.node.kind == OBJECT for part in m.node.value]
-        lost = (shape.keys.get(m.key) for m in deeper if undeclared.says_something(m))
+        lost = (shape.keys.get(m.key) for m in deeper if undeclared.is_substantive(m))
         optional = empty.keys() - shape.required
         if not targets and (name := next((name for name in lost if name in optional), None)) is not None:
-            self._unmatched(member, name, path)
+            self._report_unmatched(member, name, path)
             return True
         if not targets:
             return False
@@ -332,7 +341,7 @@ class Coercion:
         own = _GROUPS_OF_FIELDS.union(scalars.name_words(shape.note)).issuperset(scalars.name_words(member.key))
         whole = len(targets) == len(inner) == len(set(targets)) and not twice and own
         if not whole or not all(self._fits(m.node, name, shape) for m, name in zip(inner, targets, strict=True)):
-            self._unmatched(member, targets[0], path)
+            self._report_unmatched(member, targets[0], path)
             return True
         for one, name in zip(inner, targets, strict=True):
             self._edit("moved_key", Risk.INFERRED, one.start, one.node.end, name, (path, name))
@@ -354,10 +363,10 @@ class Coercion:
                         homes.append((name, inner))
                     elif (
                         undeclared.is_specific(member.key)
-                        and undeclared.says_something(member)
+                        and undeclared.is_substantive(member)
                         and plain(member.node) != here[real]
                     ):
-                        self._unmatched(member, f"{name}.{real}", path)
+                        self._report_unmatched(member, f"{name}.{real}", path)
                         return True
         if not homes:
             return False
@@ -376,7 +385,7 @@ class Coercion:
                 out[name] = self.value(node, shape.member(name), (path, name))
                 self.placed.update(map(id, parts))
                 return True
-        self._unmatched(member, name, path)
+        self._report_unmatched(member, name, path)
         return True
 
     def _move_up(self, out: dict[str, Any], below: int, empty: dict[str, Shape], shape: Shape, path: Path) -> None:
@@ -396,7 +405,7 @@ class Coercion:
             node = leftovers[-1].member.node
             del empty[name]
             if any(plain(one.member.node) != plain(node) for one in leftovers) or not self._fits(node, name, shape):
-                self._unmatched(leftovers[-1].member, name, leftovers[-1].path)
+                self._report_unmatched(leftovers[-1].member, name, leftovers[-1].path)
                 continue
             for one in leftovers:
                 one.out.pop(one.member.key, None)
@@ -452,14 +461,14 @@ class Coercion:
             known = ", ".join(list(shape.properties)[:8])
             self._issue(path, "no_known_key", f"none of the declared keys is present ({known})", node)
 
-    def _envelope(self, node: Node, inner: Node, shape: Shape) -> tuple[Any] | None:
+    def _open_envelope(self, node: Node, inner: Node, shape: Shape) -> tuple[Any] | None:
         """Return the value inside an envelope if it fits, in a tuple because the value may be None."""
         found = self._read_as(inner, shape, None, inside=holds_json(inner), even_twice=True)
         if found is not None:
             self._edit("envelope", Risk.INFERRED, node.start, inner.start, "", None)
         return found
 
-    def _framed(self, node: Node, shape: Shape) -> tuple[Any] | None:
+    def _open_mixed_envelope(self, node: Node, shape: Shape) -> tuple[Any] | None:
         """Return the value of the only member of an envelope that fits the contract, as a tuple. The envelope has other
         members.
         """
@@ -490,7 +499,7 @@ class Coercion:
             for member in beside:
                 self._edit("moved_key", Risk.INFERRED, member.start, member.node.end, member.key, (None, member.key))
             inner = whole
-        return self._envelope(node, inner, shape)
+        return self._open_envelope(node, inner, shape)
 
     def _read_as(
         self, node: Node, shape: Shape, path: Path, *, inside: bool = False, even_twice: bool = False
@@ -501,29 +510,29 @@ class Coercion:
         `inside` means that the value is JSON in a string. With `even_twice`, a value whose only fault is a duplicate
         key counts as well, and its issues are logged.
         """
-        mark = self._mark()
+        mark = self._save_state()
         value = (self._parse_inside if inside else self.value)(node, shape, path)
         issues = self.issues[mark[1] :]
         if not issues or (even_twice and all(issue.code == "duplicate_key" for issue in issues)):
             return (value,)
-        self._rewind(mark)
+        self._restore_state(mark)
         return None
 
     def _reads_as(self, node: Node, shape: Shape, path: Path = None) -> bool:
         """Return whether a node can be read as a value of this shape; nothing is logged."""
-        mark = self._mark()
+        mark = self._save_state()
         fits = self._read_as(node, shape, path, inside=path is None and holds_json(node)) is not None
-        self._rewind(mark)
+        self._restore_state(mark)
         return fits
 
     def _misplaced_object(self, node: Node, shape: Shape, path: Path) -> Any:
-        bent = path is None and self.bent and self._is_bent(node)
-        if shape.allows("array") and not bent and (listed := self._in_list(node, shape, path)) is not None:
+        bent = path is None and self.bent and self._has_repaired_bracket(node)
+        if shape.allows("array") and not bent and (listed := self._as_single_item(node, shape, path)) is not None:
             return listed
-        if path is None and shape.allows("array") and (framed := self._framed(node, shape)) is not None:
+        if path is None and shape.allows("array") and (framed := self._open_mixed_envelope(node, shape)) is not None:
             return framed[0]
         inner = payload_of(node, shape) if path is None else None
-        if inner is not None and (found := self._envelope(node, inner, shape)) is not None:
+        if inner is not None and (found := self._open_envelope(node, inner, shape)) is not None:
             return found[0]
         return self._issue(path, "type", f"expected {wanted_type(shape)}, found an object", node)
 
@@ -553,7 +562,7 @@ class Coercion:
             return self._issue(path, "ambiguous", "a list of lists is expected, and nothing shows where each one ends")
         if made and not deeper and 0 < sum(item.kind == ARRAY for item in items) < len(items):
             return self._issue(path, "ambiguous", "a list inside a list whose items must not be lists", node)
-        if made and ((self.bent and self._is_bent(node)) or self._is_mixed(items, shape)):
+        if made and ((self.bent and self._has_repaired_bracket(node)) or self._is_mixed(items, shape)):
             return self._issue(path, "ambiguous", _BENT)
         return values
 
@@ -562,7 +571,7 @@ class Coercion:
         lists = sum(item.kind == ARRAY for item in items)
         return 0 < lists < len(items) and shape.element(0).allows("array") and not shape.element(0).branches
 
-    def _is_bent(self, node: Node) -> bool:
+    def _has_repaired_bracket(self, node: Node) -> bool:
         """Return whether a bracket was repaired inside a node, or right after it."""
         index = bisect_left(self.bent, node.start)
         if index == len(self.bent):
@@ -571,12 +580,12 @@ class Coercion:
             return True
         return self.bent[index] < node.end + _NEAR and not self.text[node.end : self.bent[index]].strip()
 
-    def _is_bent_member(self, member: Member, path: Path) -> bool:
+    def _is_ambiguous_member(self, member: Member, path: Path) -> bool:
         """Return whether a repaired bracket makes it unclear which object a member belongs to; a last scalar is the
         root's.
         """
         at_end = path is None and member.node.kind not in (OBJECT, ARRAY)
-        return bool(self.bent) and not at_end and self._is_bent(member.node)
+        return bool(self.bent) and not at_end and self._has_repaired_bracket(member.node)
 
     def _misplaced_array(self, node: Node, shape: Shape, path: Path) -> Any:
         items: list[Node] = node.value
@@ -611,7 +620,7 @@ class Coercion:
             return self._convert("number-to-string", node, source, path)
         if shape.allows("boolean") and value in (0, 1):
             return self._convert("number-to-boolean", node, bool(value), path)
-        return self._wrapped(node, shape, path) or self._type_issue(node, shape, path, f"the number {source}")
+        return self._wrap_in_list(node, shape, path) or self._type_issue(node, shape, path, f"the number {source}")
 
     def _literal(self, node: Node, shape: Shape, path: Path) -> Any:
         value = node.value
@@ -622,7 +631,7 @@ class Coercion:
             return self._convert("literal-to-string", node, source, path)
         if value is None and shape.blank is not None:
             return self._convert("null-to-empty", node, type(shape.blank)(), path)
-        wrapped = None if value is None else self._wrapped(node, shape, path)
+        wrapped = None if value is None else self._wrap_in_list(node, shape, path)
         return wrapped or self._type_issue(node, shape, path, source)
 
     def _text(self, node: Node, shape: Shape, path: Path) -> Any:
@@ -649,7 +658,7 @@ class Coercion:
             return self._convert("string-to-boolean", node, truth, path)
         if word[:1] in ("{", "[") and word and (shape.allows("object") or shape.allows("array")):
             return self._parse_inside(node, shape, path)
-        return self._wrapped(node, shape, path) or self._type_issue(node, shape, path, f"the string {word[:40]!r}")
+        return self._wrap_in_list(node, shape, path) or self._type_issue(node, shape, path, f"the string {word[:40]!r}")
 
     def _no_value(self, node: Node, path: Path) -> None:
         code = "string-to-null" if node.value.strip().lower() in _NULL else "no-value"
@@ -672,7 +681,7 @@ class Coercion:
         around = self.around[1].note if self.around is not None and self.around[0] is path else ""
         return Hints(_name_at(path), frozenset(scalars.name_words(f"{around} {shape.note}")), shape.most)
 
-    def _wrapped(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
+    def _wrap_in_list(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
         """Wrap a scalar in place of a list of scalars in a list of one, unless the text itself looks like a list."""
         if not shape.allows("array"):
             return None
@@ -682,9 +691,9 @@ class Coercion:
                 return None
             if _NONE_OF.issuperset(set(scalars.name_words(text)).difference(_name_at(path))):
                 return None  # `no extras`
-        return self._in_list(node, shape, path)
+        return self._as_single_item(node, shape, path)
 
-    def _in_list(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
+    def _as_single_item(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
         """Return the value as a list of one, if it fits as an item."""
         found = self._read_as(node, shape.element(0), (path, 0))
         if found is not None:
@@ -715,22 +724,22 @@ class Coercion:
     def _choice(self, node: Node, shape: Shape, path: Path) -> Any:
         if node.kind == ARRAY and len(node.value) == 1 and not any(isinstance(c, list) for c in shape.choices or ()):
             return self._misplaced_array(node, shape, path)
-        if path is None and node.kind == OBJECT and (found := self._framed_choice(node, shape)) is not None:
+        if path is None and node.kind == OBJECT and (found := self._choice_in_object(node, shape)) is not None:
             return found
         value = plain(node)
         source = self.text[node.start : node.end] if node.kind in (NUMBER, LITERAL) else value
         inner = payload_of(node, shape) if node.kind == OBJECT and path is None else None
-        if inner is not None and (opened := self._envelope(node, inner, shape)) is not None:
+        if inner is not None and (opened := self._open_envelope(node, inner, shape)) is not None:
             return opened[0]
         found = scalars.match_choice(value, source, shape, self._hints(shape, path))
         if found is None:
-            allowed = scalars.say_choices(shape)
+            allowed = scalars.prepare_choices(shape)
             return self._issue(path, "enum", f"expected one of {allowed}, found {str(value)[:60]!r}", node)
         if found.code:
             return self._convert(found.code, node, found.value, path)
         return found.value
 
-    def _framed_choice(self, node: Node, shape: Shape) -> Any:
+    def _choice_in_object(self, node: Node, shape: Shape) -> Any:
         """Return the choice in an object with one member, if it is spelled exactly: `{"priority": "low"}`. Otherwise
         return None.
         """
@@ -763,7 +772,7 @@ class Coercion:
         for branch in shape.branches[:_MAX_BRANCHES]:
             if (digits and branch.types == _TRUTH) or (blank and branch.types == _NOTHING):
                 continue  # a number, not a truth value; or a word that is a choice or a string allowed here
-            mark = self._mark()
+            mark = self._save_state()
             value = self.value(node, branch, path)
             edits, issues = self.edits[mark[0] :], self.issues[mark[1] :]
             risk = max((edit.risk for edit in edits), default=-1)
@@ -777,12 +786,12 @@ class Coercion:
                 and ((edits and value != best[1]) or score[1] or _is_labelled(node, edits))
             ):
                 tied = True
-            self._rewind(mark)
+            self._restore_state(mark)
             if score == (0, 0, -1, 0):
                 break
         self.around = outer
         if best is None:
-            return self._free(node, path)
+            return self._copy_unconstrained(node, path)
         score, value, edits, issues, names, rest = best
         lost = {left.member.key for left in rest if left.path is path and left.member.node.value}
         if node.kind == OBJECT:  # `corner` is not a synonym of `center` if it is a key of another alternative
@@ -810,10 +819,10 @@ class Coercion:
 
     # --- the log ----------------------------------------------------------------------------------------------
 
-    def _mark(self) -> tuple[int, int, int, int]:
+    def _save_state(self) -> tuple[int, int, int, int]:
         return len(self.edits), len(self.issues), self.ignored, len(self.rest)
 
-    def _rewind(self, mark: tuple[int, int, int, int]) -> None:
+    def _restore_state(self, mark: tuple[int, int, int, int]) -> None:
         del self.edits[mark[0] :]
         del self.issues[mark[1] :]
         self.ignored = mark[2]

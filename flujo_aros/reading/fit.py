@@ -384,7 +384,7 @@ def is_call(keys: Iterable[str], shape: Shape) -> str | None:
     return next((written[name] for name in _PAYLOAD if name in written and written[name] not in shape.keys), None)
 
 
-def is_framed(value: object, shape: Shape) -> bool:
+def is_call_or_envelope(value: object, shape: Shape) -> bool:
     """Return whether valid JSON is a tool call or an envelope that only a permissive schema would
     accept as the answer.
     """
@@ -422,7 +422,7 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
     if (call := is_call(written, shape)) is not None:
         found = next(member.node for member in members if member.key == call)
         if found.kind == OBJECT or holds_json(found):
-            return _deeper(found, shape)
+            return _unwrap_deeper(found, shape)
     if (known and (known == len(written) or not shape.required)) or has_required(written, shape):
         return None
     if "properties" in written and written <= _SCHEMA_WORDS and "properties" not in shape.keys:
@@ -431,7 +431,7 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
     values = shape.additional if isinstance(shape.additional, Shape) else None
     declares = len(members) == 1 and (shape.keys or (values is not None and _names_a_map(members[0].key, shape)))
     if declares and (members[0].node.kind in (OBJECT, ARRAY) or _holds_answer(members[0].node, shape)):
-        return None if disowns(members[0].key) else _deeper(members[0].node, shape)
+        return None if disowns(members[0].key) else _unwrap_deeper(members[0].node, shape)
     return None
 
 
@@ -453,7 +453,7 @@ def may_hold(name: str, node: Node, shape: Shape) -> bool:
     keys.
     """
     if shape.allows("object"):
-        inner = _deeper(node, shape) if is_neutral(name) else node
+        inner = _unwrap_deeper(node, shape) if is_neutral(name) else node
         inner = inner.value[0] if inner.kind == ARRAY and len(inner.value) == 1 else inner
         if inner.kind == OBJECT:
             return any(shape.knows(member.key) for member in inner.value)
@@ -491,11 +491,11 @@ def _may_hold(name: str, inner: Node, shape: Shape) -> bool:
     return words <= _ENVELOPES | ANNOUNCING | set(name_words(shape.note))
 
 
-def _deeper(node: Node, shape: Shape) -> Node:
+def _unwrap_deeper(node: Node, shape: Shape) -> Node:
     if node.kind == OBJECT:
         return (inner_of(node, shape) if shape.keys else None) or node
     if node.kind == ARRAY and len(node.value) == 1 and node.value[0].kind == OBJECT and not shape.allows("array"):
-        return _deeper(node.value[0], shape)
+        return _unwrap_deeper(node.value[0], shape)
     return node
 
 

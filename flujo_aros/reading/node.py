@@ -267,7 +267,7 @@ def reject_constant(word: str) -> None:
     raise ValueError(f"{word} is not a JSON number")
 
 
-def finite(digits: str) -> float:
+def parse_finite_float(digits: str) -> float:
     """Return the float written by these digits. Raises `ValueError` if it would be infinite."""
     value = float(digits)
     if value - value != 0:
@@ -288,7 +288,7 @@ def _context(**hooks: Any) -> Any:
 
 
 _scan: Final = make_scanner(_context())
-_scan_with_care: Final = make_scanner(_context(parse_float=finite, object_pairs_hook=_without_duplicates))
+_scan_with_care: Final = make_scanner(_context(parse_float=parse_finite_float, object_pairs_hook=_without_duplicates))
 
 
 class Source:
@@ -306,7 +306,7 @@ class Scanned(Node):
     @cached_property
     def value(self) -> Any:
         """The members or items as the parser would have built them, created on first access."""
-        return _inside(self)
+        return _child_nodes(self)
 
     @property
     def plain(self) -> Any:
@@ -427,7 +427,7 @@ def has_long_number(text: str, start: int, end: int) -> bool:
     return any(text[at : at + half].isdigit() for at in range(start, end, half))
 
 
-def _inside(node: Scanned) -> list[Any]:
+def _child_nodes(node: Scanned) -> list[Any]:
     source, is_object, found = node.source, node.kind == OBJECT, list[Any]()
     text = source.text
     pos = _after(_BLANK, text, node.start + 1)

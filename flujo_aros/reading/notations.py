@@ -79,39 +79,41 @@ def read_lines(text: str, shape: Shape) -> Node | None:
     if shape.branches and not shape.required:
         found = [read_lines(text, branch) for branch in shape.branches[:_MAX_BRANCHES]]
         return max((node for node in found if node is not None), key=lambda node: len(node.value), default=None)
-    if not wanted(shape) and not (shape.items and shape.items.required):
+    if not expected_keys(shape) and not (shape.items and shape.items.required):
         return None
     node = _Nested(text, shape).read() if _NESTED.search(text) else None
     if node is None and _LIST_BELOW.search(text):
-        node = _Nested(_MARKED.sub(_unmarked, text), shape).read()
-    if node is None and wanted(shape):
-        parted = _in_lines(text, shape) if _JOINT.search(text) else text
+        node = _Nested(_MARKED.sub(_strip_key_markup, text), shape).read()
+    if node is None and expected_keys(shape):
+        move_to_own_line = _put_fields_on_lines(text, shape) if _JOINT.search(text) else text
         flat = _read_flat(text, shape)
-        node = _read_flat(parted, shape) if parted != text else None
+        node = _read_flat(move_to_own_line, shape) if move_to_own_line != text else None
         if node is not None and flat is not None:
             return None  # `title: Buy milk, due: Friday` may be one field or two
         node = node or flat
-    return None if node is not None and node.kind == OBJECT and _goes_on(text, node.value[-1], shape) else node
+    return None if node is not None and node.kind == OBJECT and _may_continue(text, node.value[-1], shape) else node
 
 
-def _in_lines(text: str, shape: Shape) -> str:
+def _put_fields_on_lines(text: str, shape: Shape) -> str:
     """Return the text with each field of `name: Ann, age: 41` on its own line. Its length does not change."""
 
-    def parted(found: re.Match[str]) -> str:
+    def move_to_own_line(found: re.Match[str]) -> str:
         return "\n".ljust(len(found[0])) if shape.knows(found["key"] or found["name"]) else found[0]
 
     lines = text.split("\n")
     found = [_LINE.fullmatch(line) for line in lines]
     begin = [line is not None and shape.knows(line["key"]) for line in found]
-    return "\n".join(_JOINT.sub(parted, line) if own else line for line, own in zip(lines, begin, strict=True))
+    return "\n".join(
+        _JOINT.sub(move_to_own_line, line) if own else line for line, own in zip(lines, begin, strict=True)
+    )
 
 
-def _unmarked(found: re.Match[str]) -> str:
+def _strip_key_markup(found: re.Match[str]) -> str:
     """Return a key without its bullet and emphasis, padded to the same length."""
     return f"{found['indent']}{found['key']}:".ljust(len(found[0]))
 
 
-def wanted(shape: Shape) -> AbstractSet[str]:
+def expected_keys(shape: Shape) -> AbstractSet[str]:
     """Return the keys that must have lines: the required keys or, if there are none, several optional ones."""
     return shape.required or (shape.properties.keys() if len(shape.properties) > 1 else frozenset())
 
@@ -198,13 +200,13 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
         apart = False
         signs.add("=" if found["sign"] == "=" else ":")
         last = name if value.kind in (STRING, BARE) and _is_free(shape.member(name)) else None
-    if not wanted(shape) <= members.keys() or len(signs) > 1:
+    if not expected_keys(shape) <= members.keys() or len(signs) > 1:
         return None
     nodes = list(members.values())
     return Node(OBJECT, nodes, nodes[0].start, nodes[-1].node.end)
 
 
-def _goes_on(text: str, final: Member, shape: Shape) -> bool:
+def _may_continue(text: str, final: Member, shape: Shape) -> bool:
     """Return whether the paragraphs after the last line may belong to its string: a letter, or more sentences."""
     if not (shape.knows(final.key) and _is_free(shape.member(final.key))):
         return False
@@ -236,7 +238,7 @@ def read_scalar(raw: str, start: int, shape: Shape) -> Node | None:
     end = start + len(raw)
     if _PLACEHOLDER.fullmatch(raw) or _END_TAG.fullmatch(raw) or raw.startswith(("&quot;", "&#")):
         return None
-    if raw[:1] == '"' and (decoded := _decoded(raw)) is not None:
+    if raw[:1] == '"' and (decoded := _decode_value(raw)) is not None:
         return Node(STRING, decoded, start, end)
     quoted = _WRAPPED.fullmatch(raw)
     if quoted and quoted[1] in ("`", "**", "__") and quoted[2] in (LITERALS | FOREIGN) and shape.allows("null"):
@@ -256,7 +258,7 @@ def read_scalar(raw: str, start: int, shape: Shape) -> Node | None:
     return Node(NUMBER, number.value, start, end) if number else Node(BARE, raw, start, end)
 
 
-def _decoded(raw: str) -> str | None:
+def _decode_value(raw: str) -> str | None:
     try:
         value = str(json.loads(raw))
     except ValueError:
@@ -323,7 +325,7 @@ class _Nested:
                     continue
                 first = here.indent
             elif not self._belongs(here, first):
-                return not self._goes_on(self.text[start:end])
+                return not self._may_continue(self.text[start:end])
             self.lines.append(here)
         return first is not None
 
@@ -339,7 +341,7 @@ class _Nested:
             line.indent > first or line.body.startswith("- ") or line.body == "-" or _KEY.match(line.body) is not None
         )
 
-    def _goes_on(self, rest: str) -> bool:
+    def _may_continue(self, rest: str) -> bool:
         """Return whether known keys also occur after the end of the lines."""
         return any(self._begins(_Line(0, line.strip(), 0)) for line in rest.split("\n"))
 
@@ -530,7 +532,7 @@ def _object(cells: Iterable[tuple[str, _Cell]], shape: Shape, begin: int, end: i
 
 
 def _is_whole(members: Mapping[str, Member], shape: Shape) -> bool:
-    return bool(members and wanted(shape)) and wanted(shape) <= members.keys()
+    return bool(members and expected_keys(shape)) and expected_keys(shape) <= members.keys()
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ would be LOSSY.
 
 Work is linear in the text: each lookahead is bounded by a constant, or happens at most a fixed number of times.
 
-The same parser reads complete text (`parse`) and text that still grows (`go_on`). In growing text it stops before the
+The same parser reads complete text (`parse`) and text that still grows (`resume`). In growing text it stops before the
 first token that more text could change, and continues from there when more has arrived.
 """
 
@@ -221,7 +221,7 @@ class Parser:
         except Stop as stop:
             return stop.failure
 
-    def _pauses(self) -> bool:
+    def _is_past_damage(self) -> bool:
         """Return whether parsing is past the damaged part, in the innermost container in which it started."""
         depth = len(self.stack)
         if len(self.edits) > _MOST_IN_ONE_PLACE:
@@ -235,10 +235,10 @@ class Parser:
             self._pop()
         return self.root
 
-    def go_on(self, text: str) -> Parsed | Failure | None:
+    def resume(self, text: str) -> Parsed | Failure | None:
         """Continue in streamed text; return None if more text is needed. Never raises."""
         self.text = self.source.text = text
-        if self.opened is not None and strings.open_still(text, self.opened):
+        if self.opened is not None and strings.is_still_open(text, self.opened):
             return None
         if self.opened is not None and self.opened.seen < 0:
             self.opened = None  # the fast path has not been tried since the first quote arrived
@@ -279,19 +279,19 @@ class Parser:
         while True:
             if not fresh and not self._separator("}"):
                 return
-            if self.pos >= self.until and self._pauses():
+            if self.pos >= self.until and self._is_past_damage():
                 raise _Pause
             found = None if self.doubled or self.opened is not None else pattern.match(text, self.pos)
             if found is None:
                 fresh = False
-                if not self._careful_member(frame):
+                if not self._read_member_carefully(frame):
                     return
                 continue
             key, mark = found[1], len(self.edits)
             if key is not None:
                 at = found.start(1) - 1
             else:
-                key, at = self._odd_key(found, frame)
+                key, at = self._read_unusual_key(found, frame)
                 pattern = grammar.member(bare=frame.bare, growing=growing)
             real = keys.get(key)
             if keys and real is None and self._closes_before(frame, key, mark):
@@ -314,11 +314,11 @@ class Parser:
             self.pos = end = found.end()
             if growing:
                 frame.key = ""
-                self._settle()
+                self._commit()
             fresh = text[end : end + 1] == "," and text[end + 1 : end + 2] not in "}],"
             self.pos, self.comma = (end + 1, end) if fresh else (end, self.comma)
 
-    def _odd_key(self, found: re.Match[str], frame: Frame) -> tuple[str, int]:
+    def _read_unusual_key(self, found: re.Match[str], frame: Frame) -> tuple[str, int]:
         if found[2] is not None:
             start, end = found.start(2) - 1, found.end(2) + 1
             self._log("quotes", LOSSLESS, start, end, found[2])
@@ -379,14 +379,14 @@ class Parser:
                 frame.key, frame.key_at = key, self.pos
             raise NeedMoreInput
 
-    def _careful_member(self, frame: Frame) -> bool:
-        if not self._begins_item(frame):
+    def _read_member_carefully(self, frame: Frame) -> bool:
+        if not self._advance_to_item(frame):
             return False
         pos = self.pos
         if grammar.ELLIPSIS.match(self.text, pos):
             raise self._stop("an ellipsis stands for omitted content", "elided")
         if self.text[pos] == "{":
-            return self._brace_for_key(frame)
+            return self._handle_brace_for_key(frame)
         mark = len(self.edits)
         frame.key, frame.key_at = self._key(frame), pos
         if frame.keys and frame.key not in frame.keys:
@@ -409,7 +409,7 @@ class Parser:
             return False
         if not frame.items or self.comma < frame.items[-1].node.end or frame.shape.knows(key):
             return False
-        surplus = self._surplus(self.pos)
+        surplus = self._count_surplus_closers(self.pos)
         self.balanced = surplus == len(self.stack)
         if surplus != len(self.stack) - 1:
             return False
@@ -418,13 +418,13 @@ class Parser:
         self._close_at(self.comma)
         return True
 
-    def _brace_for_key(self, frame: Frame) -> bool:
+    def _handle_brace_for_key(self, frame: Frame) -> bool:
         """Handle a brace in place of a key.
 
         `[{"sku": 1, {"sku": 2}]`: the object was not closed, and its first key begins the next one. `{ {"sku": 1}`: the
         brace is doubled, and no closer is left for the second. Anything else could be either.
         """
-        self._need(self.pos + _LONGEST_KEY)
+        self._await_character(self.pos + _LONGEST_KEY)
         found = grammar.FIRST_KEY.match(self.text, self.pos)
         in_list = len(self.stack) > 1 and self.stack[-2].kind != OBJECT
         if found is not None and frame.items and in_list and found[1] == frame.items[0].key:
@@ -432,10 +432,10 @@ class Parser:
             self.comma = max(self.comma, last)
             self._close_at(self.comma)
             return False
-        if found is not None and not frame.items and self._surplus(self.pos + 1) == len(self.stack):
+        if found is not None and not frame.items and self._count_surplus_closers(self.pos + 1) == len(self.stack):
             self._log("extra-opener", INFERRED, self.pos, self.pos + 1, "")
             self.pos += 1
-            return self._careful_member(frame)
+            return self._read_member_carefully(frame)
         raise self._expected("a key")
 
     # --- arrays -------------------------------------------------------------------------------------------------------
@@ -449,12 +449,12 @@ class Parser:
         while True:
             if not fresh and not self._separator("]"):
                 return
-            if self.pos >= self.until and self._pauses():
+            if self.pos >= self.until and self._is_past_damage():
                 raise _Pause
             found = None if self.opened is not None else grammar.ELEMENT.match(text, self.pos)
             if found is None:
                 fresh = False
-                if not self._careful_element(frame):
+                if not self._read_element_carefully(frame):
                     return
                 continue
             if found.lastindex == 5:
@@ -470,18 +470,18 @@ class Parser:
             plain.append(node.value)
             self.pos = end = found.end()
             if growing:
-                self._settle()
+                self._commit()
             fresh = text[end : end + 1] == "," and text[end + 1 : end + 2] not in "}],"
             if fresh:
                 self.pos, self.comma = end + 1, end
 
-    def _careful_element(self, frame: Frame) -> bool:
-        if not self._begins_item(frame):
+    def _read_element_carefully(self, frame: Frame) -> bool:
+        if not self._advance_to_item(frame):
             return False
         if self._belongs_outside(frame):
             return self._close_before_key(frame)
         if self.text[self.pos] == "0":
-            self._need(self.pos + 3)
+            self._await_character(self.pos + 3)
         if self.text[self.pos - 1] == "," and grammar.GROUP.match(self.text, self.pos):
             raise self._stop("digits that belong to the number before the comma", "digit-groups")
         return self._value(frame.shape.element(len(frame.items)), member=False)
@@ -521,7 +521,7 @@ class Parser:
     def _key(self, frame: Frame) -> str:
         text, pos = self.text, self.pos
         if text[pos] in "uUbBrR":
-            self._need(pos + 2)
+            self._await_character(pos + 2)
         if grammar.PREFIX.match(text, pos):
             self._log("quotes", LOSSLESS, pos, pos + 2, text[pos + 1])
             self.pos = pos = pos + 1
@@ -553,7 +553,7 @@ class Parser:
                 self._log("unquoted-key", INFERRED, pos, self.pos, word[0])
                 return self._colon(word[0])
             if pos + 200 >= len(text) and not any(mark in text[pos:] for mark in ":}]"):
-                self._need(len(text))
+                self._await_character(len(text))
                 self._end_of_text_stop("a key")
             raise self._expected("a key")
         self.pos = bare.end()
@@ -569,7 +569,7 @@ class Parser:
         self._skip()
         found = grammar.COLON.match(self.text, self.pos)
         if found is not None:
-            self._need(found.end())
+            self._await_character(found.end())
         if found is None:
             if self.pos >= len(self.text):
                 self._end_of_text_stop("a value")
@@ -609,8 +609,8 @@ class Parser:
         if grammar.ELLIPSIS.match(text, pos):
             raise self._stop("an ellipsis stands for omitted content", "elided")
         if char in "uUbBrR":
-            self._need(pos + 1)
-            self._need(self._blank_end(pos + 2))
+            self._await_character(pos + 1)
+            self._await_character(self._blank_end(pos + 2))
         if grammar.PREFIX.match(text, pos):
             self._log("quotes", LOSSLESS, pos, pos + 2, text[pos + 1])
             self.pos += 1
@@ -628,7 +628,7 @@ class Parser:
         """Read a tuple, or a Python set, as a list."""
         end = self.text.find(closer, self.pos, self.pos + 2_000)
         if end < 0:
-            self._need(self.pos + 2_000)
+            self._await_character(self.pos + 2_000)
             raise self._stop("an opening parenthesis is never closed", "unexpected")
         inner = Parser(f"[{self.text[self.pos + 1 : end]}]", 0, shape, max_depth=2).parse()
         if isinstance(inner, Failure) or inner.end != end - self.pos + 1:
@@ -653,7 +653,7 @@ class Parser:
             number = read_number(close[1]) if close else None
             node = Node(NUMBER, number.value, close.start(1), close.end(1)) if close and number else None
         if close is None:
-            self._need(start + 4_000)
+            self._await_character(start + 4_000)
         if close is None or node is None:
             raise self._expected("a value", at=start)
         self.pos = close.end()
@@ -668,11 +668,11 @@ class Parser:
         role = "member" if member else "element"
         end = self._find_end(frame, role, start)
         if end is None:
-            return self._cut_string(start)
+            return self._read_cut_string(start)
         self._note_string(end)
         value = self._decode(end, shape)
         self.pos = end.after
-        while (joined := self._concatenated(role)) is not None:
+        while (joined := self._read_concatenated(role)) is not None:
             value += joined
         return Node(STRING, value, start, self.pos)
 
@@ -684,7 +684,7 @@ class Parser:
         self.opened = None
         return end
 
-    def _cut_string(self, start: int) -> Node:
+    def _read_cut_string(self, start: int) -> Node:
         """Read a string that never ends: the rest of the text, as a LOSSY repair."""
         quote = self.text[start]
         raw = self.text[start + 1 :]
@@ -694,7 +694,7 @@ class Parser:
         whole = grammar.HALF_CHARACTER.sub("", raw.rstrip("\\"))
         return Node(STRING, self._whole_characters(unescape(whole), start), start, self.pos)
 
-    def _concatenated(self, role: str) -> str | None:
+    def _read_concatenated(self, role: str) -> str | None:
         found = grammar.JOINED.match(self.text, self.pos, growing=self.growing)
         if found is None:
             return None
@@ -760,7 +760,7 @@ class Parser:
             if (
                 '"' in raw
                 or "\\" in raw
-                or self._behind_bare_word()
+                or self._follows_bare_word()
                 or grammar.KEY_IN_TEXT.search(text, max(0, pos - _NEAR), pos)
             ):
                 raise self._expected("a value", raw, at=pos)
@@ -775,7 +775,7 @@ class Parser:
             return Node(STRING, raw[:-1], pos, self.pos)
         return self._word(raw, pos, shape, at_end=at_end)
 
-    def _behind_bare_word(self) -> bool:
+    def _follows_bare_word(self) -> bool:
         """Return whether the previous element is also unquoted, so that the string may have begun there."""
         frame = self.stack[-1]
         return frame.kind != OBJECT and bool(frame.items) and frame.items[-1].kind == BARE
@@ -815,7 +815,7 @@ class Parser:
         if found is None:
             return None
         after = self._blank_end(found.end())
-        self._need(after)
+        self._await_character(after)
         if self.text[after : after + 1] == ";":
             return found.end()
         if member:
@@ -841,11 +841,11 @@ class Parser:
                 look = at + 1
                 continue
             if char in (",", "，", "،") and member:
-                if self._grouped(pos, at, frame):
+                if self._read_digit_grouping(pos, at, frame):
                     look = at + 1
                     continue
                 rest = self._blank_end(at + 1)
-                self._need(rest)
+                self._await_character(rest)
                 if not self._key_ahead(at + 1) and text[rest : rest + 1] not in ("}", "", '"', "/", "#", "<", ","):
                     if "string" not in frame.wanted.types:
                         words = "a comma that neither ends a member nor belongs to a number"
@@ -856,17 +856,17 @@ class Parser:
 
     def _await_word(self, start: int, found: re.Match[str] | None) -> None:
         """In a streamed reply, wait for the end of a word, and for a semicolon that may end it."""
-        self._need(found.end() if found else len(self.text))
+        self._await_character(found.end() if found else len(self.text))
         if self.growing and found and ";" in self.text[start : found.start()]:
-            self._need(found.end() + 80)
+            self._await_character(found.end() + 80)
 
-    def _grouped(self, pos: int, comma: int, frame: Frame) -> bool:
+    def _read_digit_grouping(self, pos: int, comma: int, frame: Frame) -> bool:
         """Handle a comma inside `1,234,567` if the schema expects a number; without a schema it is ambiguous."""
         wanted = frame.wanted
-        self._need(comma + 4)
+        self._await_character(comma + 4)
         ahead = grammar.THOUSANDS.match(self.text, comma + 1)
         if ahead is None or "." in self.text[pos:comma]:
-            self._need(comma + 20)
+            self._await_character(comma + 20)
             plain = wanted.allows("number") and not (wanted.anything or wanted.allows("string"))
             found = grammar.DECIMAL_COMMA.match(self.text, pos) if plain else None
             return found is not None and comma < found.end()
@@ -878,7 +878,7 @@ class Parser:
 
     def _closes_after_quote(self, quote: int, *, member: bool) -> bool:
         after = self._blank_end(quote + 1)
-        self._need(after)
+        self._await_character(after)
         char = self.text[after : after + 1]
         return char in (("}", ",") if member else ("]", ","))
 
@@ -898,14 +898,14 @@ class Parser:
             if char != ",":
                 self._log("odd-comma", LOSSLESS, pos, pos + 1, ",")
             self.pos, self.comma = pos + 1, pos
-            begins = self._begins_item(self.stack[-1])
+            begins = self._advance_to_item(self.stack[-1])
             if begins and text.startswith("```", self.pos):
                 raise self._stop("nothing follows the comma", "unexpected")
             return begins
         if char in ("}", "]"):
-            return self._mismatch(char)
+            return self._handle_mismatched_closer(char)
         if char == "`":
-            self._need(pos + 2)
+            self._await_character(pos + 2)
         if not char:
             return self._end_of_text()
         if self._item_ahead(closer):
@@ -913,7 +913,7 @@ class Parser:
             return True
         if text.startswith("```", pos):
             return self._end_of_text(seen_end=True)
-        if self.ends and not self.growing and strings.is_prose_behind(text, self._line_gap(pos), pos):
+        if self.ends and not self.growing and strings.is_prose_after(text, self._line_gap(pos), pos):
             self.pos = self._line_gap(pos)
             return self._end_of_text(seen_end=True)
         raise self._expected(f"a comma or {closer!r}")
@@ -921,7 +921,7 @@ class Parser:
     def _quick_separator(self, closer: str) -> bool | None:
         """Read the common separators, `, "` and `}`, and nothing else; None leaves the others to `_separator`.
 
-        The outermost closer is always left to it, because members may follow (`_goes_on`).
+        The outermost closer is always left to it, because members may follow (`_has_members_after_closer`).
         """
         text = self.text
         pos = self.pos
@@ -951,7 +951,7 @@ class Parser:
             return True
         return None
 
-    def _begins_item(self, frame: Frame) -> bool:
+    def _advance_to_item(self, frame: Frame) -> bool:
         """Move to the next item, past blanks and superfluous commas. Returns False if the container ended instead."""
         while True:
             if self.growing and frame.kind == OBJECT:
@@ -970,7 +970,7 @@ class Parser:
         node = last.node if isinstance(last, Member) else last
         if node is not None and self.comma >= node.end:
             self._log("trailing-comma", LOSSLESS, self.comma, self.comma + 1, "")
-        return self._end_here(char) if char == frame.closer else self._mismatch(char)
+        return self._end_here(char) if char == frame.closer else self._handle_mismatched_closer(char)
 
     # --- containers ---------------------------------------------------------------------------------------------------
 
@@ -984,7 +984,7 @@ class Parser:
             self.scanned += found.at - start
             self.scans = self.scanned <= 2 * len(text)
             return None
-        if self.stack and self._char_behind(found.end) not in _AFTER_CONTAINER:
+        if self.stack and self._next_nonblank(found.end) not in _AFTER_CONTAINER:
             return None  # the last string in it may continue after its apparent end: `"{"a"} b"`
         fits = fit(found.plain, shape)
         if fits & FOREIGN_KEYS and not self.balanced:
@@ -1000,7 +1000,7 @@ class Parser:
         found = self._scan(self.root_shape)
         if found is None:
             return False
-        if found.kind == OBJECT and self._char_behind(found.end) == ",":
+        if found.kind == OBJECT and self._next_nonblank(found.end) == ",":
             self.pos, self.doubtful = start, False
             return False  # more members may follow
         self.root, self.plain = found, found.plain
@@ -1027,14 +1027,14 @@ class Parser:
         if len(self.stack) >= self.max_depth:
             raise self._stop(f"nested deeper than {self.max_depth} levels", "depth", Reason.TOO_LARGE)
         if self.doubled:
-            self._need(self.pos + 1)
+            self._await_character(self.pos + 1)
         kind, plain = (OBJECT, cast("Any", {})) if bracket == "{" else (ARRAY, cast("Any", []))
         self.stack.append(Frame(kind, self.pos, shape, plain, len(self.edits)))
         self.pos += 1
         if self.doubled and bracket == "{" and self.text.startswith("{", self.pos):
             self.pos += 1
         if self.growing:
-            self._settle()
+            self._commit()
 
     def _add(self, node: Node, plain: Any) -> None:
         frame = self.stack[-1]
@@ -1044,7 +1044,7 @@ class Parser:
             frame.items.append(node)
             frame.plain.append(plain)
         if self.growing:
-            self._settle()
+            self._commit()
 
     def _add_member(self, frame: Frame, node: Node, plain: Any) -> None:
         key, known = frame.key, frame.plain
@@ -1056,7 +1056,7 @@ class Parser:
 
     def _close(self) -> None:
         if self.doubled:
-            self._need(self.pos + 1)
+            self._await_character(self.pos + 1)
         self.pos += 1
         if self.doubled and self.stack[-1].kind == OBJECT and self.text.startswith("}", self.pos):
             self.pos += 1
@@ -1090,7 +1090,7 @@ class Parser:
     # --- wrong and missing closers ------------------------------------------------------------------------------------
 
     def _end_here(self, closer: str) -> bool:
-        if closer == "}" and len(self.stack) == 1 and self._goes_on():
+        if closer == "}" and len(self.stack) == 1 and self._has_members_after_closer():
             self._require_own_keys(self.stack)
             self._log("early-closer", INFERRED, self.pos, self.pos + 1, "")
             self.pos += 1
@@ -1098,7 +1098,7 @@ class Parser:
         self._close()
         return False
 
-    def _goes_on(self) -> bool:
+    def _has_members_after_closer(self) -> bool:
         """Return whether members follow the closer of the outermost object, with a closer of their own.
 
         `{"a": 1}, "b": 2}`: the first brace came too early. In `{"a": 1}, {"b": 2}` no key follows the comma, and in
@@ -1107,11 +1107,11 @@ class Parser:
         after = self._blank_end(self.pos + 1)
         if self.doubled:
             return False
-        self._need(after)
+        self._await_character(after)
         if self.text[after : after + 1] != ",":
             return False
         ahead = self._look_for_key(after + 1)
-        return ahead is not None and self._surplus(after) >= 1
+        return ahead is not None and self._count_surplus_closers(after) >= 1
 
     def _require_own_keys(self, frames: list[Frame]) -> None:
         """Refuse to repair a closer if one of these objects has a key that may belong to another object."""
@@ -1123,7 +1123,7 @@ class Parser:
         """Close the containers that are open at the end of the text: closing brackets are missing, or it was cut."""
         whole = seen_end or (self.ends and self._is_whole())
         risk = INFERRED if whole else LOSSY
-        closers = self._closers()
+        closers = self._missing_closers()
         if whole:
             self._require_own_keys(self.stack[1:])
         self._log("missing-closer" if whole else "truncated", risk, self.pos, self.pos, closers)
@@ -1132,7 +1132,7 @@ class Parser:
             self._pop()
         return False
 
-    def _closers(self) -> str:
+    def _missing_closers(self) -> str:
         """Return the brackets that close all open containers."""
         return "".join(frame.closer for frame in reversed(self.stack))
 
@@ -1146,7 +1146,7 @@ class Parser:
         frame = self.stack[0]
         return len(self.stack) == 1 and frame.kind == OBJECT and frame.shape.properties.keys() <= frame.plain.keys()
 
-    def _mismatch(self, char: str) -> bool:
+    def _handle_mismatched_closer(self, char: str) -> bool:
         """Handle a closer of the wrong kind, meant for this container, for an outer one, or for none.
 
         The rest decides: as many closing brackets must remain as containers are open. In `[[1, 2}, 3]` one closer is
@@ -1154,7 +1154,7 @@ class Parser:
         `{"a": [1, 2}` none is left, so the list was not closed and the brace belongs to the object. In `[1, 2}, 3]` the
         brace closes nothing.
         """
-        left = self._surplus(self.pos + 1)
+        left = self._count_surplus_closers(self.pos + 1)
         depth = len(self.stack)
         if left == depth - 1:
             self._log("wrong-closer", INFERRED, self.pos, self.pos + 1, self.stack[-1].closer)
@@ -1169,13 +1169,13 @@ class Parser:
             return self._separator(self.stack[-1].closer)
         raise self._stop(f"{char!r} closes no open bracket", "wrong-closer")
 
-    def _surplus(self, start: int) -> int:
+    def _count_surplus_closers(self, start: int) -> int:
         """Return the number of closers from here on that have no opener, not counting brackets in strings.
 
         Each call scans the rest of the text, up to a bound. To keep the work linear, the parser gives up on a text with
         so many unmatched brackets that all calls together scan more than a few times its length.
         """
-        self._need(start + _LOOK)
+        self._await_character(start + _LOOK)
         end = min(len(self.text), start + _LOOK)
         self.looked += end - start
         if self.looked > _LOOK + 4 * len(self.text):
@@ -1196,7 +1196,7 @@ class Parser:
         found = grammar.BLANK.match(self.text, pos)
         return found.end() if found else pos
 
-    def _char_behind(self, pos: int) -> str:
+    def _next_nonblank(self, pos: int) -> str:
         """Return the first non-blank character from `pos` on, or an empty string at the end of the text."""
         at = self._blank_end(pos)
         return self.text[at : at + 1]
@@ -1233,7 +1233,7 @@ class Parser:
 
     def _comment_end(self, comment: re.Match[str]) -> int:
         """Return the end of a comment: before the closers on its line, if no others are missing and nothing follows."""
-        closers = self._closers()
+        closers = self._missing_closers()
         last = _CLOSERS_OF_LINE.search(comment[0])
         unquoted = bool(self.edits) and self.edits[-1].code == "unquoted-value"  # `a // b` may be a string
         if last is None or unquoted or not closers or comment[0].startswith(("/*", "<!--")):
@@ -1262,7 +1262,7 @@ class Parser:
 
     # --- lookahead ----------------------------------------------------------------------------------------------------
 
-    def _need(self, at: int) -> None:
+    def _await_character(self, at: int) -> None:
         """Wait until the character at `at` is there, in a streamed reply."""
         if self.growing and at >= len(self.text):
             raise NeedMoreInput
@@ -1299,7 +1299,7 @@ class Parser:
     def _surroundings(self, frame: Frame, role: str) -> Surroundings:
         return Surroundings(self.text, role, len(self.stack), frame.shape, self.growing)
 
-    def _settle(self) -> None:
+    def _commit(self) -> None:
         """Record that everything read so far will not change."""
         self.certain = (self.pos, len(self.edits), self.comma, self.looked)
 

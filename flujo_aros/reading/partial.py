@@ -337,7 +337,7 @@ class JsonPreview:
         if self._held or self._doomed is not None:
             self._release_held()
 
-    def doubt(self, *, in_doubt: bool) -> None:
+    def set_doubtful(self, *, in_doubt: bool) -> None:
         """Set whether the value may still prove unreadable."""
         if in_doubt and not self.in_doubt and len(self.finals):
             self.epoch += 1
@@ -381,13 +381,13 @@ class JsonPreview:
 
     def _level(self, frame: Frame) -> Level:
         if not self.levels:
-            shape, step = self._resolved(self.shape, frame.kind), self.path[1] if self.path else ""
+            shape, step = self._resolve_shape(self.shape, frame.kind), self.path[1] if self.path else ""
             return Level(frame, shape, self.path, step, sure="" not in self.rules.rewritten)
         parent = self.levels[-1]
         self._doubt(parent)
         step = self._step_of(parent)
         shape = None if parent.shape is None else self._shape_at(parent.shape, parent, step)
-        inner = None if shape is None else self._resolved(shape, frame.kind)
+        inner = None if shape is None else self._resolve_shape(shape, frame.kind)
         sure = parent.sure and step not in self.rules.rewritten and not self._may_move(parent)
         return Level(frame, inner, (parent.path, step), step, sure=sure)
 
@@ -426,14 +426,14 @@ class JsonPreview:
             return not self.rules.typed
         return shape.additional is not False
 
-    def _resolved(self, shape: Shape, kind: str) -> Shape | None:
+    def _resolve_shape(self, shape: Shape, kind: str) -> Shape | None:
         if shape.anything:
             return shape
         if shape.branches:
             fitting = [branch for branch in shape.branches if branch.allows(kind)]
             others = [branch for branch in shape.branches if not branch.allows(kind)]
             sure = len(fitting) == 1 and not shape.properties and all(_cannot_be(other, kind) for other in others)
-            return self._resolved(fitting[0], kind) if sure else None
+            return self._resolve_shape(fitting[0], kind) if sure else None
         return shape if shape.allows(kind) and shape.choices is None else None
 
     # --- one container ----------------------------------------------------------------------------------------
@@ -472,7 +472,7 @@ class JsonPreview:
         if self._may_move(level, key):
             part = part._replace(final=False)
         if name in level.container:
-            self._take_double(level, name, part)
+            self._take_duplicate(level, name, part)
             return
         level.container[name] = part.value
         if inner is None:
@@ -500,14 +500,14 @@ class JsonPreview:
             level.doubted = key
             self._restart()
 
-    def _take_double(self, level: Level, name: str, part: Part) -> None:
+    def _take_duplicate(self, level: Level, name: str, part: Part) -> None:
         """Handle a duplicate key: either its value is unchanged, or the preview restarts."""
         if level.container[name] != part.value:
             level.container = {**level.container, name: part.value}
             level.pure = False
             self._restart()
 
-    def _within(self, level: Level, step: str | int, value: Any, shape: Shape | None) -> None:
+    def _check_bounds(self, level: Level, step: str | int, value: Any, shape: Shape | None) -> None:
         """Check a complete scalar against the bounds of its place."""
         wrong = None if shape is None or shape.bounds is None else shape.bounds(value)
         if wrong is not None:
@@ -531,8 +531,8 @@ class JsonPreview:
             value = raw if _holds_same(closed.container, raw) else closed.container
             return Part(value, closed.kept and self._is_complete(value, closed.shape))
         if shape.anything or self.rules.exact:
-            return self._changed(closed, Part(raw, final=True, deep=True))
-        return self._changed(closed, self._converted(node, shape, (level.path, step), raw))
+            return self._restart_if_changed(closed, Part(raw, final=True, deep=True))
+        return self._restart_if_changed(closed, self._convert_closed(node, shape, (level.path, step), raw))
 
     def _judge_closed(self, closed: Level, path: Path) -> None:
         """Handle a closed object that lacks a required key. A key with another name may still be meant for it."""
@@ -543,12 +543,12 @@ class JsonPreview:
             self._misfit((path, name), Issue("", "missing", f"the required key {name!r} is missing"))
             return
 
-    def _changed(self, closed: Level | None, part: Part) -> Part:
+    def _restart_if_changed(self, closed: Level | None, part: Part) -> Part:
         if closed is not None and closed.container != part.value:
             self._restart()
         return part
 
-    def _converted(self, node: Node, shape: Shape, path: Path, raw: Any) -> Part:
+    def _convert_closed(self, node: Node, shape: Shape, path: Path, raw: Any) -> Part:
         """Convert a closed value as the schema requires."""
         coercion = Coercion(self.text, ceiling=Risk.INFERRED, pristine=True)
         value = coercion.value(node, shape, path)
@@ -570,9 +570,9 @@ class JsonPreview:
             return Part(node.value, final=node.value in self.rules.kinds)
         if shape.anything or self.rules.exact:
             return Part(node.value, final=True)
-        self._within(level, step, node.value, shape)
+        self._check_bounds(level, step, node.value, shape)
         if node.kind == STRING and "string" in shape.types and shape.choices is None:
-            return Part(node.value, self._stays(node.value, shape))
+            return Part(node.value, self._is_kept_as_written(node.value, shape))
         if shape.types & SCALARS[node.value.__class__] and shape.choices is None and not shape.branches:
             return Part(node.value, final=not (self.rules.typed and _is_rounded(node.value)))
         coercion = Coercion(self.text, ceiling=Risk.INFERRED, pristine=True)
@@ -586,9 +586,11 @@ class JsonPreview:
         filled = is_dict(value) or (is_list(value) and any(map(is_dict, value)))
         decimal = isinstance(value, str) and shape.allows("number")  # possibly a `Decimal`
         unsure = self.rules.typed and (filled or decimal)
-        return Part(value, not unsure and all(self._stays(value, branch) for branch in shape.branches or (shape,)))
+        return Part(
+            value, not unsure and all(self._is_kept_as_written(value, branch) for branch in shape.branches or (shape,))
+        )
 
-    def _stays(self, value: Any, shape: Shape) -> bool:
+    def _is_kept_as_written(self, value: Any, shape: Shape) -> bool:
         """Return whether such a string is kept as written."""
         if shape.format is None or not isinstance(value, str):
             return True

@@ -4,10 +4,11 @@
    in a string does not end it. The last complete pair counts, and what is outside it must be harmless.
 2. *Before prose.* `read_block` takes the first JSON value, which must be an object with all required keys, and keeps
    the text around it. `BlockPreview` shows the fields while the reply streams.
-3. *Checks.* `judged` applies the contract's own functions to an outcome, and reports what they clean as repairs.
-4. *Events.* `read_event` reads a JSON object with a kind and a text. If only optional fields are wrong, `tidied` cleans
-   them; `LenientParser` reads such an object although the rest of it is unreadable. A reply in prose becomes the text
-   of an event: `said_in` finds what it says between the notes that a model writes to itself.
+3. *Checks.* `apply_checks` applies the contract's own functions to an outcome, and reports what they clean as repairs.
+4. *Events.* `read_event` reads a JSON object with a kind and a text. If only optional fields are wrong,
+   `clean_optional_fields` cleans them; `LenientParser` reads such an object although the rest of it is unreadable.
+   A reply in prose becomes the text of an event: `speech_in` finds what the reply says between the notes that a model
+   writes to itself.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ from flujo_aros.reading.node import (
     Node,
     RepairLog,
     find_json_end,
-    finite,
+    parse_finite_float,
     plain,
     reject_constant,
     worst,
@@ -74,8 +75,8 @@ from flujo_aros.reading.node import (
 from flujo_aros.reading.parser import DEPTH, Failure, Frame, Parsed, Parser, Stop
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
 from flujo_aros.reading.remainder import Span, prose_rest, rivalry
-from flujo_aros.reading.runaway import ran_away
-from flujo_aros.reading.scalars import SURROGATE, slot_in
+from flujo_aros.reading.runaway import find_runaway
+from flujo_aros.reading.scalars import SURROGATE, placeholder_in
 from flujo_aros.reading.scanner import FENCED
 
 T = TypeVar("T")
@@ -174,26 +175,26 @@ class TagReader(Generic[T]):
         """Return the payload of a complete reply. `look` reads JSON that is not valid as written."""
         self.text = mask_reasoning(text)
         self.budget = _LOOKS * len(text)
-        self._read_on()
-        outcome = _tagged(text, self, look)
+        self._read_available()
+        outcome = _read_tagged(text, self, look)
         return replace(outcome, tag=self.contract.tag) if isinstance(outcome, Rejected) else outcome
 
     def grow(self, text: str) -> None:
         """Continue with the text that has arrived."""
         self.text = text
-        self._read_on()
+        self._read_available()
         self.text = ""
         if self._following is not None:
-            self._following.let_go()
+            self._following.release_text()
 
     def shown(self) -> Preview | None:
         """Return the payload, unless it is still empty."""
         return None if self._text is not None and not self._text.begun else self._preview
 
     @property
-    def waits_at(self) -> int:
+    def pending_start(self) -> int:
         """The start of the part that may still change."""
-        return self._marks.seen if self._following is None else self._following.waits_at()
+        return self._marks.seen if self._following is None else self._following.pending_start()
 
     @property
     def in_open_text(self) -> bool:
@@ -211,7 +212,7 @@ class TagReader(Generic[T]):
         begun = self.contract.mode == "text" or _BEGINS.match(text, start) or _BEGINS_LATER.search(text, start)
         return at if begun else None
 
-    def _read_on(self) -> None:
+    def _read_available(self) -> None:
         while not self._unread or self._read_json():
             at = self._marks.seen
             mark = self._marks.next(self.text)
@@ -273,11 +274,11 @@ class TagReader(Generic[T]):
             self._looked_to = start
         parser, preview = self._following.parser, self._following.preview
         self._preview = preview
-        parsed = self._following.read_on(text)
+        parsed = self._following.continue_reading(text)
         # If no tag follows the JSON, a closing tag inside a string ends the payload after all, so nothing is final yet.
         ends = parsed.end if isinstance(parsed, Parsed) else len(text)
         if not preview.in_doubt and contract.closes.search(text, self._looked_to, ends) is not None:
-            preview.doubt(in_doubt=True)
+            preview.set_doubtful(in_doubt=True)
         self._looked_to = max(self._looked_to, ends - _SPACE_IN_TAG - len(contract.tag))
         if isinstance(parsed, Failure) or (contract.strict and parser.edits):
             self._following = self._preview = None
@@ -293,32 +294,32 @@ class TagReader(Generic[T]):
         return False
 
 
-def _tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
+def _read_tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
     contract, masked = reader.contract, reader.text
     if (open_at := reader.unclosed) is not None:
         words = f"<{contract.tag}> is opened at character {open_at} and never closed"
         return Rejected(Reason.TRUNCATED, (Issue("$", "unterminated_tag", words),), text, text[open_at:])
-    pairs = _meant(masked, reader.pairs, contract)
+    pairs = _drop_mentioned_pairs(masked, reader.pairs, contract)
     if not pairs:
         words = f"the reply has no <{contract.tag}>…</{contract.tag}>"
         return Rejected(Reason.NO_JSON, (Issue("$", "missing_tag", words),), text)
     _, start, end, _ = pairs[-1]
     raw = text[start:end]
-    payload = _unfenced(raw)
+    payload = _strip_fence(raw)
     if not payload.strip(_UNSEEN):
         words = f"there is nothing between <{contract.tag}> and </{contract.tag}>"
         return Rejected(Reason.NO_JSON, (Issue("$", "empty_payload", words),), text, raw)
-    if contract.mode == "text" and _is_blurred(masked, pairs, contract):
+    if contract.mode == "text" and _is_ambiguous_pair(masked, pairs, contract):
         words = f"the reply mentions its own tags, so the beginning and end of <{contract.tag}> are unclear"
         return Rejected(Reason.AMBIGUOUS, (Issue("$", "nested_tag", words),), text, raw)
-    if (rest := _left_over(text, pairs, contract)) is not None:
+    if (rest := _find_leftover(text, pairs, contract)) is not None:
         return Rejected(Reason.AMBIGUOUS, (Issue("$", "leftover", rest),), text, raw)
-    repairs = (*_earlier(text, pairs), *_other_forms(text, pairs[-1], contract.tag))
+    repairs = (*_earlier_tag_repairs(text, pairs), *_other_forms(text, pairs[-1], contract.tag))
     if contract.mode == "text":
-        if slot_in(f'{contract.tag}: "{raw.strip()}"', (contract.tag,)) is not None:
+        if placeholder_in(f'{contract.tag}: "{raw.strip()}"', (contract.tag,)) is not None:
             words = f"{raw.strip()!r} is a placeholder for a text"
             return Rejected(Reason.ECHOED_SCHEMA, (Issue("$", "placeholder", words),), text, raw)
-        return _judged(contract, text, raw, raw.strip(), repairs)
+        return _validate_value(contract, text, raw, raw.strip(), repairs)
     if not contract.strict:
         inside = look(payload, JsonContract(contract.values, "json", contract.risk), whole=True)
         if isinstance(inside, Rejected) and inside.reason is Reason.NO_JSON:  # there is another payload
@@ -327,14 +328,14 @@ def _tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
                 inside = replace(inside, reason=Reason.INVALID, issues=verdict.issues)
             else:
                 inside = replace(inside, reason=Reason.MALFORMED)
-        return _moved(inside, text, raw, start + raw.find(payload), repairs)
-    found = _strictly(payload)
+        return _rebase_outcome(inside, text, raw, start + raw.find(payload), repairs)
+    found = _parse_strict_json(payload)
     if isinstance(found, _NotJson):
         return Rejected(found.reason, (Issue("$", found.code, f"the payload {found.why}"),), text, raw)
-    return _judged(contract, text, raw, found[0], repairs)
+    return _validate_value(contract, text, raw, found[0], repairs)
 
 
-def _left_over(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> str | None:
+def _find_leftover(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> str | None:
     """Return text outside the last pair of tags that casts doubt on it."""
     *others, last = (Span(pair.opening, pair.closing) for pair in pairs)
     if others and (doubt := rivalry(text, last, others)) is not None:
@@ -355,13 +356,18 @@ class _TwiceError(ValueError):
     """A key occurs twice with different values."""
 
 
-def _strictly(payload: str) -> tuple[Any] | _NotJson:
+def _parse_strict_json(payload: str) -> tuple[Any] | _NotJson:
     """Return the value of strictly valid JSON: finite numbers, each key once, complete characters.
 
     In a tuple, because it may be None.
     """
     try:
-        value = json.loads(payload, object_pairs_hook=_once, parse_constant=reject_constant, parse_float=finite)
+        value = json.loads(
+            payload,
+            object_pairs_hook=_reject_duplicates,
+            parse_constant=reject_constant,
+            parse_float=parse_finite_float,
+        )
     except _TwiceError as error:
         return _NotJson(Reason.AMBIGUOUS, "duplicate_key", f"has the key {error} twice, with different values")
     except (ValueError, RecursionError) as error:
@@ -371,7 +377,7 @@ def _strictly(payload: str) -> tuple[Any] | _NotJson:
     return (value,)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     known = dict(pairs)
     if len(known) < len(pairs):
         for key, value in pairs:
@@ -380,7 +386,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return known
 
 
-def _meant(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> list[Pair]:
+def _drop_mentioned_pairs(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> list[Pair]:
     """Return the pairs that are not just mentioned: `between <result> and </result>` contains no payload."""
     if len(pairs) < 2:
         return pairs
@@ -388,7 +394,7 @@ def _meant(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> list[
     return [pair for pair in pairs if not spoken.fullmatch(text, pair.start, pair.end)] or pairs
 
 
-def _is_blurred(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> bool:
+def _is_ambiguous_pair(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> bool:
     """Return whether the last pair may be part of the text in another pair, or contain only part of its own.
 
     JSON has a recognizable end. Plain text does not, so text that mentions the tags is ambiguous.
@@ -417,12 +423,12 @@ def _payload_end(text: str, start: int, closes: re.Pattern[str]) -> re.Match[str
     return closes.match(text, after.end() if after else end)
 
 
-def _unfenced(raw: str) -> str:
+def _strip_fence(raw: str) -> str:
     fence = FENCED.fullmatch(raw)
     return (fence["inner"] if fence else raw).strip()
 
 
-def _earlier(text: str, pairs: list[Pair]) -> tuple[Repair, ...]:
+def _earlier_tag_repairs(text: str, pairs: list[Pair]) -> tuple[Repair, ...]:
     return tuple(
         Repair("earlier-tag", Risk.LOSSLESS, "$", (pair.start, pair.end), text[pair.start : pair.end][:80], "")
         for pair in pairs[:-1]
@@ -436,7 +442,9 @@ def _other_forms(text: str, pair: Pair, tag: str) -> Iterator[Repair]:
             yield Repair("tag-form", Risk.LOSSLESS, "$", (begin, end), text[begin:end][:80], wanted)
 
 
-def _judged(contract: TaggedContract[T], text: str, raw: str, value: object, repairs: tuple[Repair, ...]) -> Reading[T]:
+def _validate_value(
+    contract: TaggedContract[T], text: str, raw: str, value: object, repairs: tuple[Repair, ...]
+) -> Reading[T]:
     verdict = contract.validate(value)
     if isinstance(verdict, Invalid):
         return Rejected(Reason.INVALID, verdict.issues, text, raw)
@@ -445,7 +453,7 @@ def _judged(contract: TaggedContract[T], text: str, raw: str, value: object, rep
     return Accepted(verdict.value, Trust.of(repairs), "first", repairs, text)
 
 
-def _moved(outcome: Reading[T], text: str, raw: str, by: int, repairs: tuple[Repair, ...]) -> Reading[T]:
+def _rebase_outcome(outcome: Reading[T], text: str, raw: str, by: int, repairs: tuple[Repair, ...]) -> Reading[T]:
     """Return the outcome of a payload, with spans relative to the beginning of the reply."""
     if not isinstance(outcome, Accepted):
         draft = outcome.draft
@@ -475,9 +483,9 @@ class BlockPreview:
         return self._preview
 
     @property
-    def waits_at(self) -> int:
+    def pending_start(self) -> int:
         """The start of the part that may still change."""
-        return self._marks.seen if self._following is None else self._following.waits_at()
+        return self._marks.seen if self._following is None else self._following.pending_start()
 
     @property
     def in_open_text(self) -> bool:
@@ -498,11 +506,11 @@ class BlockPreview:
             self._following = Following(parser, JsonPreview(text, ANY, rules, (None, "fields")), quoted=False)
         if not self._over:
             self._parse_on(text, self._following)
-        self._following.let_go()
+        self._following.release_text()
 
     def _parse_on(self, text: str, following: Following) -> None:
         parser, self._preview = following.parser, following.preview
-        parsed = following.read_on(text)
+        parsed = following.continue_reading(text)
         if isinstance(parsed, Failure) or any(edit.risk > Risk.LOSSLESS for edit in parser.edits):
             self._over, self._preview = True, None
             return
@@ -539,7 +547,7 @@ def cut_prose(text: str, path: str, *, truncated: bool | None) -> Issue | None:
     """
     if truncated is True:
         return Issue(path, "truncated", "the reply was cut off before its text ended")
-    return replace(lost, path=path) if (lost := ran_away(text)) else None
+    return replace(lost, path=path) if (lost := find_runaway(text)) else None
 
 
 def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
@@ -559,7 +567,7 @@ def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
     if not is_dict(value):
         words = "the first JSON value is not an object"
         return Rejected(Reason.INVALID, (Issue("$", "type", words),), text, text[start:end])
-    strict = _strictly(text[start:end])
+    strict = _parse_strict_json(text[start:end])
     if isinstance(strict, _NotJson):
         return Rejected(strict.reason, (Issue("$", strict.code, f"the block {strict.why}"),), text, text[start:end])
     issues = tuple(
@@ -583,16 +591,16 @@ def _repaired_block(text: str, contract: BlockContract, before: int) -> tuple[di
     if isinstance(parsed, Failure) or parsed.cut or worst(parsed.edits) is not Risk.LOSSLESS:
         return None
     fields: dict[str, Any] = plain(parsed.node)
-    whole = all(fields.get(key) is not None for key in contract.keys) and not _has_twice(parsed.node)
+    whole = all(fields.get(key) is not None for key in contract.keys) and not _has_duplicate_key(parsed.node)
     return (fields, parsed.node, parsed.edits) if whole and _is_text(fields) else None
 
 
-def _has_twice(node: Node) -> bool:
+def _has_duplicate_key(node: Node) -> bool:
     """Return whether a key occurs twice in one object of a tree."""
     if node.kind == OBJECT:
         names = {member.key for member in node.value}
-        return len(names) < len(node.value) or any(_has_twice(member.node) for member in node.value)
-    return node.kind == ARRAY and any(_has_twice(item) for item in node.value)
+        return len(names) < len(node.value) or any(_has_duplicate_key(member.node) for member in node.value)
+    return node.kind == ARRAY and any(_has_duplicate_key(item) for item in node.value)
 
 
 def _is_text(value: Any) -> bool:
@@ -606,7 +614,7 @@ def _is_text(value: Any) -> bool:
 def _with_prose(fields: dict[str, Any], text: str, at: tuple[int, int], repairs: Sequence[Repair]) -> Accepted[Block]:
     """Return the block at this position, and the prose around it without reasoning and tool calls."""
     around = text[: at[0]], text[at[1] :]
-    said = [_said(part) for part in around]
+    said = [_without_reasoning_and_calls(part) for part in around]
     aside = [
         Repair("reasoning", Risk.LOSSLESS, "$", span, text[slice(*span)][:80], part.strip()[:80])
         for span, part in zip(((0, at[0]), (at[1], len(text))), said, strict=True)
@@ -618,10 +626,10 @@ def _with_prose(fields: dict[str, Any], text: str, at: tuple[int, int], repairs:
 
 def prose_of(text: str) -> str:
     """Return the prose of a reply without a block, without reasoning and tool calls."""
-    return _said(text).strip()
+    return _without_reasoning_and_calls(text).strip()
 
 
-def _said(part: str) -> str:
+def _without_reasoning_and_calls(part: str) -> str:
     return _TOOL_CALL.sub("", without_reasoning(part))
 
 
@@ -655,15 +663,15 @@ _FENCE_BEFORE: Final = expression(r"```[\w+-]*\Z")
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 
-def judged(outcome: Reading[T], checks: Sequence[Check]) -> Reading[T]:
+def apply_checks(outcome: Reading[T], checks: Sequence[Check]) -> Reading[T]:
     """Apply checks to an outcome: issues reject the value, and changes become repairs."""
     if not checks or not isinstance(outcome, Accepted) or is_settled(outcome):
         return outcome
     return with_judgement(outcome, judge(outcome.value, checks))
 
 
-async def judged_awaiting(outcome: Outcome[T], checks: Sequence[Check]) -> Outcome[T]:
-    """Like `judged`, for checks that may be async."""
+async def apply_checks_async(outcome: Outcome[T], checks: Sequence[Check]) -> Outcome[T]:
+    """Like `apply_checks`, for checks that may be async."""
     if not checks or not isinstance(outcome, Accepted) or is_settled(outcome):
         return outcome
     return with_judgement(outcome, await judge_awaiting(outcome.value, checks))
@@ -710,26 +718,26 @@ def read_event(
 def _event_in(text: str, contract: EventContract, look: Look, *, truncated: bool | None) -> Reading[Event]:
     heard = _echo_of(contract.example).sub(lambda found: " " * len(found[0]), text)
     outcome: Reading[WrittenEvent] = look(heard, contract.written)
-    outcome = tidied(outcome, heard, contract, look)
+    outcome = clean_optional_fields(outcome, heard, contract, look)
     if isinstance(outcome, Accepted):
         if is_slot(outcome.value.text, contract.example):
-            return _echoed(text)
-        return _of_a_kind(_with_echoes(outcome, text, heard), contract, text)
+            return _reject_echo(text)
+        return _with_allowed_kind(_note_echoes(outcome, text, heard), contract, text)
     prose = mask_reasoning(text, unopened=True).strip()
     if outcome.reason in _NOTHING_READ or (outcome.reason in _NO_EVENT and is_prose(prose)):
         begun = truncated and not prose.strip("\"'`")  # nothing but an opening quotation mark has arrived
         if heard != text or (prose and not begun and is_slot(prose, contract.example)):
-            return _echoed(text)
+            return _reject_echo(text)
         if prose and (cut := cut_prose(text, "$.text", truncated=truncated)) is not None:
             return Rejected(Reason.TRUNCATED, (cut,), text)
-        said = said_in(prose)
+        said = speech_in(prose)
         event = Event.model_validate({"kind": contract.fallback, "text": said, "_raw_fallback": True})
         repair = Repair("prose-wrapped", Risk.INFERRED, "$", (0, len(text)), text[:80], said[:80])
         return Accepted(event, Trust.SYNTHESIZED, "first", (repair,), text)
     return replace(outcome, text=text)
 
 
-def _with_echoes(outcome: Accepted[WrittenEvent], text: str, heard: str) -> Accepted[WrittenEvent]:
+def _note_echoes(outcome: Accepted[WrittenEvent], text: str, heard: str) -> Accepted[WrittenEvent]:
     """Return the outcome, with a note of the text that was set aside as an echo."""
     if heard == text:
         return outcome
@@ -753,12 +761,12 @@ def is_slot(said: str, example: str) -> bool:
     return is_same_line(said, example) or (bool(said.strip()) and is_blank(said))
 
 
-def _echoed(text: str) -> Rejected:
+def _reject_echo(text: str) -> Rejected:
     words = "the reply repeats the example from the prompt, or leaves its dots in place"
     return Rejected(Reason.ECHOED_SCHEMA, (Issue("$.text", "echoed_example", words),), text)
 
 
-def _of_a_kind(outcome: Accepted[WrittenEvent], contract: EventContract, text: str) -> Reading[Event]:
+def _with_allowed_kind(outcome: Accepted[WrittenEvent], contract: EventContract, text: str) -> Reading[Event]:
     written, event = outcome.value, event_of(outcome.value, contract)
     repairs: Sequence[Repair] = outcome.repairs
     given = event.model_extra or {}
@@ -835,7 +843,7 @@ _NULL: Final = expression(r"[\s\"'`]*null[\s\"'`.]*", re.I)
 _KEY: Final = expression(r"[\"'“]?\b(?:kind|text)\b[\"'”]?\s*[:=]", re.I)
 
 
-def said_in(prose: str) -> str:
+def speech_in(prose: str) -> str:
     """Return the speech in a reply without an event: a labelled quotation, a quotation that never ends, or all of the
     reply.
 
@@ -885,7 +893,9 @@ def _is_alone(before: str, quoted: str) -> bool:
 _MAY_BE_OPTIONAL: Final = (Reason.INVALID, Reason.AMBIGUOUS, Reason.MALFORMED, Reason.TRUNCATED, Reason.TOO_LARGE)
 
 
-def tidied(outcome: Reading[WrittenEvent], text: str, contract: EventContract, look: Look) -> Reading[WrittenEvent]:
+def clean_optional_fields(
+    outcome: Reading[WrittenEvent], text: str, contract: EventContract, look: Look
+) -> Reading[WrittenEvent]:
     """Clean the optional fields of an event that was rejected because of them; return any other outcome unchanged.
 
     Scores that are not numbers are dropped, and so are `scores` that are not an object. A kind that is not a string
@@ -900,7 +910,7 @@ def tidied(outcome: Reading[WrittenEvent], text: str, contract: EventContract, l
         return _without_optional(outcome)
     cleaning = _Cleaning(loose.value, contract, look, len(text))
     if not cleaning.is_winner_clear:
-        return _without_optional(outcome, _shown(cleaning.event["winner"]))
+        return _without_optional(outcome, _excerpt(cleaning.event["winner"]))
     repairs = (*loose.repairs, *cleaning.repairs)
     event = WrittenEvent.model_validate(cleaning.event)
     return Accepted(event, Trust.of(repairs), loose.origin, repairs, loose.text)
@@ -929,7 +939,7 @@ class _Cleaning:
         self._span = (0, size)
         kind = self.event.get("kind")
         if kind is not None and not isinstance(kind, str):
-            self.event["kind"] = _shown(kind)  # the kind is not allowed, so the fallback replaces it
+            self.event["kind"] = _excerpt(kind)  # the kind is not allowed, so the fallback replaces it
         self._clean_winner(judged=contract.judges_winner)
         self._clean_scores()
         self._clean_numbers()
@@ -959,7 +969,7 @@ class _Cleaning:
             self._drop("scores")
             return
         if scores is not self.event["scores"]:
-            self._log("stringified", Risk.INFERRED, "$.scores", self.event["scores"], _shown(scores))
+            self._log("stringified", Risk.INFERRED, "$.scores", self.event["scores"], _excerpt(scores))
         numbers = {name: self._number(name, score) for name, score in scores.items()}
         self.event["scores"] = {name: number for name, number in numbers.items() if number is not None}
 
@@ -978,13 +988,13 @@ class _Cleaning:
         for place, value in reversed([*parts(optional)]):
             if isinstance(value, float) and not isfinite(value):
                 value_at(self.event, place[:-1])[place[-1]] = None
-                self._log(CLEANED, Risk.LOSSY, path_of(place), value, _shown(None))
+                self._log(CLEANED, Risk.LOSSY, path_of(place), value, _excerpt(None))
 
     def _drop(self, name: str) -> None:
         self._log(CLEANED, Risk.LOSSY, f"$.{name}", self.event.pop(name), "")
 
     def _log(self, code: str, risk: Risk, path: str, before: Any, after: str) -> None:
-        self.repairs.append(Repair(code, risk, path, self._span, _shown(before), after[:80]))
+        self.repairs.append(Repair(code, risk, path, self._span, _excerpt(before), after[:80]))
 
 
 def _name_in(value: Any) -> str | None:
@@ -996,7 +1006,7 @@ def _name_in(value: Any) -> str | None:
     return texts[0] if len(texts) == 1 and (is_dict(value) or len(held) == 1) else None
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     return value[:80] if isinstance(value, str) else json.dumps(value, ensure_ascii=False)[:80]
 
 
@@ -1017,7 +1027,7 @@ class LenientParser(Parser):
         try:
             return super()._run()
         except Stop as stop:
-            begin = self._end_of_what_counts(stop)
+            begin = self._end_of_required_keys(stop)
             end = None if begin is None else self._end_of_object(stop, begin)
             if end is None:
                 raise
@@ -1045,9 +1055,9 @@ class LenientParser(Parser):
 
     # --- objects that end early ---------------------------------------------------------------------------------------
 
-    def _cut_string(self, start: int) -> Node:
+    def _read_cut_string(self, start: int) -> Node:
         self._end_of_text_stop("the end of a text")
-        return super()._cut_string(start)
+        return super()._read_cut_string(start)
 
     def _word(self, raw: str, pos: int, shape: Shape, *, at_end: bool) -> Node:
         if at_end and not self.ends:
@@ -1061,7 +1071,7 @@ class LenientParser(Parser):
 
     # --- dropping unreadable text -------------------------------------------------------------------------------
 
-    def _end_of_what_counts(self, stop: Stop) -> int | None:
+    def _end_of_required_keys(self, stop: Stop) -> int | None:
         """Return the end of the last required key, if it is certain and the parser stopped at an optional one."""
         root = self.stack[0] if self.stack else None
         if root is None or root.kind != OBJECT or not self.counts.needed <= root.plain.keys():

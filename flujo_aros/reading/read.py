@@ -28,8 +28,8 @@ from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk,
 from flujo_aros.reading.candidate import judge_json
 from flujo_aros.reading.parser import DEPTH
 from flujo_aros.reading.partial import Finals, Partial, Preview, Snapshot
-from flujo_aros.reading.payload import BlockPreview, TagReader, judged, read_block, read_event
-from flujo_aros.reading.runaway import Runaway, ran_away
+from flujo_aros.reading.payload import BlockPreview, TagReader, apply_checks, read_block, read_event
+from flujo_aros.reading.runaway import Runaway, find_runaway
 from flujo_aros.reading.scalars import SURROGATE
 from flujo_aros.reading.select import Options, Pick, Search
 from flujo_aros.spelling import nearest
@@ -93,20 +93,20 @@ def read(
     if not usual or text.__class__ is not str:
         check_options(text, {"risk": risk, "truncated": truncated, "pick": pick, "limits": limits})
     if len(text) > limits.max_chars:
-        return too_large(text, len(text), limits)
+        return reject_too_large(text, len(text), limits)
     # The common case first: JSON that satisfies the contract as written.
     may_be_json = compiled.mode == "json" and truncated is not True and text.lstrip()[:1] in _FIRST_OF_JSON
     strictly = may_be_json and (limits.max_depth >= DEPTH or text[:1] not in "{[")
     valid = judge_json(text, compiled) if strictly else None
-    if isinstance(valid, Valid) and not (valid[0].__class__ is str and ran_away(valid[0])):
+    if isinstance(valid, Valid) and not (valid[0].__class__ is str and find_runaway(valid[0])):
         clean = Accepted(valid[0], Trust.CLEAN, "first", (), text)
-        return judged(clean, compiled.checks) if compiled.checks else clean
+        return apply_checks(clean, compiled.checks) if compiled.checks else clean
     options = Options(
         risk, truncated, pick, limits.max_depth, limits.max_candidates, refused=isinstance(valid, Invalid)
     )
     outcome = _read(text, compiled, options)
     if compiled.checks:
-        outcome = judged(outcome, compiled.checks)
+        outcome = apply_checks(outcome, compiled.checks)
     return outcome if truncated is False or not isinstance(outcome, Rejected) else _with_runaway(outcome)
 
 
@@ -117,7 +117,7 @@ def _read(text: str, contract: Contract[Any], options: Options) -> Reading[Any]:
         return Rejected(Reason.MALFORMED, (Issue("$", "lone_surrogate", words),), text)
     if contract.mode == "json":
         outcome = _read_json(text, contract, options)
-        if isinstance(outcome, Accepted) and isinstance(outcome.value, str) and (lost := ran_away(outcome.value)):
+        if isinstance(outcome, Accepted) and isinstance(outcome.value, str) and (lost := find_runaway(outcome.value)):
             return Rejected(Reason.TRUNCATED, (lost,), text)
         return outcome
     inside = options._replace(truncated=False, refused=False)  # a payload that ends before the reply does was not cut
@@ -135,13 +135,13 @@ def _read(text: str, contract: Contract[Any], options: Options) -> Reading[Any]:
 
 def _with_runaway(rejected: Rejected) -> Rejected:
     """Return the rejection, with an issue for a runaway repetition at the end of the reply."""
-    lost = ran_away(rejected.text)
+    lost = find_runaway(rejected.text)
     if lost is None or any(issue.code == lost.code for issue in rejected.issues):
         return rejected
     return replace(rejected, issues=(*rejected.issues, lost))
 
 
-def too_large(text: str, length: int, limits: Limits) -> Rejected:
+def reject_too_large(text: str, length: int, limits: Limits) -> Rejected:
     """Return the rejection of a text beyond the limit, which keeps as many characters as the limit allows."""
     words = f"{length} characters, more than the {limits.max_chars} allowed"
     return Rejected(Reason.TOO_LARGE, (Issue("$", "too_large", words),), text[: limits.max_chars])
@@ -300,7 +300,7 @@ class StreamReader(Generic[T]):
         if self._length < self._try_at and not follower.in_open_text:
             return None
         follower.grow(text)
-        self._try_at = self._length + (self._length - follower.waits_at) // _PATIENCE
+        self._try_at = self._length + (self._length - follower.pending_start) // _PATIENCE
         return self._partial(follower)
 
     def _partial(self, follower: Search[T] | TagReader[T] | BlockPreview) -> Partial[T] | None:
@@ -336,7 +336,7 @@ class StreamReader(Generic[T]):
         """
         self._closed = True
         if self._length > self._limits.max_chars:
-            return too_large(self._text, self._length, self._limits)
+            return reject_too_large(self._text, self._length, self._limits)
         options: ReadOptions = {**self._options}
         if truncated is not None:
             options["truncated"] = truncated

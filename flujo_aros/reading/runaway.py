@@ -40,28 +40,28 @@ class Runaway:
             self.issue = _blank(self._blank)
         elif self._next_look <= 0:
             self._next_look = _LOOK_EVERY
-            self.issue = _again(text[-_TAIL:])
+            self.issue = _find_repetition(text[-_TAIL:])
         elif kept and self.issue is not None and self.issue.code == WHITESPACE:
             self.issue = None
 
 
-def ran_away(text: str) -> Issue | None:
+def find_runaway(text: str) -> Issue | None:
     """Return the issue if the end of a text is a runaway, else None."""
     if len(text) <= MOST_BLANK:
         return None
     blank = len(text) - len(text.rstrip())
-    return _blank(blank) if blank > MOST_BLANK else _again(text[-_TAIL:])
+    return _blank(blank) if blank > MOST_BLANK else _find_repetition(text[-_TAIL:])
 
 
-def before_runaway(text: str) -> str:
+def strip_runaway(text: str) -> str:
     """Return a text without the runaway at its end; one copy of the repeated part is kept.
 
     >>> before_runaway('{"a": "well' + " and so on" * 900)
     '{"a": "well and so on'
     """
-    again = repeated(text[-_TAIL:])
+    again = repeated_tail(text[-_TAIL:])
     if again is None:
-        return text.rstrip() if ran_away(text) else text
+        return text.rstrip() if find_runaway(text) else text
     start = len(text) - len(again)
     while text.endswith(again, 0, start):
         start -= len(again)
@@ -72,12 +72,12 @@ def _blank(count: int) -> Issue:
     return Issue("$", WHITESPACE, f"the model wrote only whitespace for {count} characters")
 
 
-def _again(tail: str) -> Issue | None:
-    again = repeated(tail)
+def _find_repetition(tail: str) -> Issue | None:
+    again = repeated_tail(tail)
     return None if again is None else Issue("$", REPETITION, f"the model repeated the same text: {again[:80]!r}")
 
 
-def repeated(tail: str) -> str | None:
+def repeated_tail(tail: str) -> str | None:
     """Return the text repeated at the end, at least twenty times within four thousand characters."""
     unit = 32
     if len(tail) < _SPAN:

@@ -306,7 +306,7 @@ def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
         return Amount(text.replace(",", "").lstrip("+").removesuffix("."), (plain.code,) if plain.code else ())
     if _HEX.match(text):
         return Amount(str(int(text, 16)), ("hex-number",))
-    text, codes = _in_plain_digits(text)
+    text, codes = _normalize_digits(text)
     if len(text) > _MAX_WORDS and _PLAIN.match(text.lstrip("+-")) is None:
         return None
     for mark in ("**", "__", "`", "*", '"', "'"):
@@ -337,7 +337,7 @@ def announces(label: str) -> bool:
     return label == "A" or (bool(words) and words <= _ANNOUNCING_AMOUNTS)  # `A: 7`, after a question
 
 
-def _in_plain_digits(text: str) -> tuple[str, tuple[str, ...]]:
+def _normalize_digits(text: str) -> tuple[str, tuple[str, ...]]:
     """Return the text with ASCII digits, signs, points and spaces."""
     if text.isascii():
         return text, ()
@@ -353,7 +353,11 @@ def _amount(text: str, hints: Hints) -> Amount | None:
     if match is None:
         return None
     sign, before, inner_sign, body, after = match.groups()
-    if (sign == "-" and text[1:2] == " ") or (sign and inner_sign) or (inner_sign and _squeezed(before) not in _SIGNS):
+    if (
+        (sign == "-" and text[1:2] == " ")
+        or (sign and inner_sign)
+        or (inner_sign and _without_spaces(before) not in _SIGNS)
+    ):
         return None
     read = _digits(body.strip())
     behind = _behind(before.strip(), after, hints) if read is not None else None
@@ -391,7 +395,7 @@ def _behind(before: str, after: str, hints: Hints) -> _Behind | None:
     """Return the effect of the words around the digits, or None if they could change the meaning."""
     codes: list[str] = []
     factor = Decimal(1)
-    lead, rest = _squeezed(before), after.strip()
+    lead, rest = _without_spaces(before), after.strip()
     units = _units_of(hints)
     if lead in _SIGNS:
         if not _is_currency(_SIGNS[lead], units, hints):
@@ -408,13 +412,13 @@ def _behind(before: str, after: str, hints: Hints) -> _Behind | None:
         codes.append("magnitude")
     if not rest:
         return _Behind(tuple(codes), factor)
-    if codes[:1] in (["currency"], ["unit"]) and _squeezed(rest) not in _SIGNS:
+    if codes[:1] in (["currency"], ["unit"]) and _without_spaces(rest) not in _SIGNS:
         return None
     return _suffix(rest, codes, factor, units, hints)
 
 
 def _suffix(rest: str, codes: list[str], factor: Decimal, units: frozenset[str], hints: Hints) -> _Behind | None:
-    word = _squeezed(rest)
+    word = _without_spaces(rest)
     if word in _SIGNS:
         if not _is_currency(_SIGNS[word], units, hints):
             return None
@@ -437,7 +441,7 @@ def _suffix(rest: str, codes: list[str], factor: Decimal, units: frozenset[str],
     return _Behind((*codes, "unit")) if _fits(key, units) or _is_own_name(key, hints.names) else None
 
 
-def _squeezed(words: str) -> str:
+def _without_spaces(words: str) -> str:
     return "".join(words.casefold().split())
 
 
@@ -456,11 +460,11 @@ def _units_of(hints: Hints) -> frozenset[str]:
     if "per" in names:
         return frozenset({"per"})
     if found:
-        return _shared(found) or frozenset({"several"})
-    return _shared([_GROUPS[word] for word in hints.described if len(word) > _SHORT and word in _GROUPS])
+        return _intersection(found) or frozenset({"several"})
+    return _intersection([_GROUPS[word] for word in hints.described if len(word) > _SHORT and word in _GROUPS])
 
 
-def _shared(groups: list[set[str]]) -> frozenset[str]:
+def _intersection(groups: list[set[str]]) -> frozenset[str]:
     """Return the intersection of these sets."""
     if not groups:
         return frozenset()
@@ -549,10 +553,10 @@ def contradicts_currency(amount: str, key: str, said: object) -> bool:
     """
     if _CURRENCY_KEYS.isdisjoint(name_words(key)) or not (said is None or isinstance(said, str)):
         return False
-    named = _SIGNS.get(_squeezed(said or "").strip("."))
+    named = _SIGNS.get(_without_spaces(said or "").strip("."))
     if said and named is None:
         return False
-    signs = {sign: _SIGNS[sign] for part in _NO_SIGN.split(amount) if (sign := _squeezed(part)) in _SIGNS}
+    signs = {sign: _SIGNS[sign] for part in _NO_SIGN.split(amount) if (sign := _without_spaces(part)) in _SIGNS}
     return any(name != named and named not in _SHARED_SIGNS.get(sign, ()) for sign, name in signs.items())
 
 
@@ -721,17 +725,17 @@ def _day_of(text: str) -> date | None:
     for form, year, month, day in _FORMS:
         if match := form.match(text):
             named = match[month]
-            return _made(match[year], int(named) if named.isdecimal() else MONTHS.get(named), match[day])
+            return _make_date(match[year], int(named) if named.isdecimal() else MONTHS.get(named), match[day])
     if match := _YEAR_LAST.match(text):
         first, second = int(match[1]), int(match[3])
         if match[2] == ".":  # dates with dots never put the month first
-            return _made(match[4], second, first)
-        days = {_made(match[4], second, first), _made(match[4], first, second)} - {None}
+            return _make_date(match[4], second, first)
+        days = {_make_date(match[4], second, first), _make_date(match[4], first, second)} - {None}
         return days.pop() if len(days) == 1 else None
     return None
 
 
-def _made(year: str | int, month: int | None, day: str | int) -> date | None:
+def _make_date(year: str | int, month: int | None, day: str | int) -> date | None:
     if month is None or int(year) < _LEAST_YEAR:
         return None
     try:
@@ -758,7 +762,7 @@ def _clock(text: str) -> str | None:
 
 def _moment(text: str) -> str | None:
     if match := _COMPACT.match(text):
-        day = _made(match[1], int(match[2]), match[3])
+        day = _make_date(match[1], int(match[2]), match[3])
         time = f"{match[4]}:{match[5]}:{match[6] or '00'}{match[7] or ''}"
         return None if day is None else f"{day.isoformat()}T{time}"
     if _ISO.match(text):
@@ -985,7 +989,7 @@ def match_boolean(text: str, hints: Hints = NO_HINTS) -> bool | None:
     bare = text.strip()
     if bare in _BOXES:
         return _BOXES[bare]
-    key = _key(_unwrapped(bare))
+    key = _key(_strip_decoration(bare))
     if key in _TRUE or key in _FALSE:
         return key in _TRUE
     return boolean_word(text, hints)
@@ -1002,7 +1006,7 @@ def boolean_word(text: str, hints: Hints = NO_HINTS) -> bool | None:
 def is_no_value(text: str) -> bool:
     """Return whether a string stands for a missing value: `N/A`, `unknown`, `-`, or an empty string."""
     word = text.strip().casefold()
-    return word in _NO_VALUE or (word[:2] != '["' and _unwrapped(word).casefold() in _NO_VALUE)
+    return word in _NO_VALUE or (word[:2] != '["' and _strip_decoration(word).casefold() in _NO_VALUE)
 
 
 _AND_SO_ON: Final = frozenset(("etc", "and so on", "usw", "und so weiter", "and more"))
@@ -1033,7 +1037,7 @@ _UNCHANGED: Final = frozenset(("unchanged", "same as above", "as above", "omitte
 _NAME_BEFORE: Final = expression(r"([\w-]{1,60})[\"'`]?\s{0,9}\Z")
 
 
-def slot_in(text: str, fields: Container[str]) -> str | None:
+def placeholder_in(text: str, fields: Container[str]) -> str | None:
     """Return the string in a JSON text that is only a placeholder for the value of its field, or None.
 
     That is the name of the field, of one of its items or of a type in brackets, or the same `"string"` or `"..."` in
@@ -1094,7 +1098,7 @@ def _match_text(text: str, shape: Shape, hints: Hints) -> Choice | None:
     named: dict[str, set[Any]] = {}
     for name, choice in pairs:
         named.setdefault(_key(name), set()).add(choice)
-    bare = _key(_unwrapped(text))
+    bare = _key(_strip_decoration(text))
     if bare and len(named.get(bare, ())) == 1:
         return Choice(next(iter(named[bare])), "enum-case")
     return _match_word(text, named, frozenset(hints.names) or _SUBJECTS, hints.described)
@@ -1117,7 +1121,7 @@ _ABBREVIATED: Final = 3
 _JOINERS: Final = frozenset({0xFE0F, 0x200B, 0x200C, 0x200D, 0xFEFF, *range(0x300, 0x370)})
 
 
-def _unwrapped(text: str) -> str:
+def _strip_decoration(text: str) -> str:
     """Return text without the emphasis, quotes, brackets, bullet and final period around it."""
     bare = text.strip()
     for _ in range(4):
@@ -1244,7 +1248,7 @@ def _is_remark(rest: list[str]) -> bool:
     return opened in _OPENS_REMARK and bool(words) and all(word in _REMARK or word in _STOPS for word in rest)
 
 
-def say_choices(shape: Shape, limit: int = 12) -> str:
+def prepare_choices(shape: Shape, limit: int = 12) -> str:
     """Return the choices, prepared for searching a sentence."""
     choices: tuple[Any, ...] = shape.choices or ()
     listed = ", ".join(repr(choice) for choice in choices[:limit])

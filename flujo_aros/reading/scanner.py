@@ -168,7 +168,7 @@ class Scanner:
         if self.ended_at is not None or (not growing and len(text) - pos < _NEAR and not text[pos:].strip()):
             return None
         if self.inside is not None:
-            if (behind := self._behind_reasoning(self.inside, pos)) is None:
+            if (behind := self._skip_reasoning(self.inside, pos)) is None:
                 return None
             pos = behind
         mark = _MARK.sure if growing else _MARK.now
@@ -190,13 +190,13 @@ class Scanner:
                     return Spot(at, rank)
             elif found is not None:
                 self.seen = at
-                if (beyond := self._beyond(found)) is None:
+                if (beyond := self._skip_marker(found)) is None:
                     return None
                 self.seen = pos = beyond
-        self.seen = self._mark_begun(max(pos, len(text) - LONGEST_MARK)) if growing else len(text)
+        self.seen = self._start_of_partial_marker(max(pos, len(text) - LONGEST_MARK)) if growing else len(text)
         return None
 
-    def _mark_begun(self, pos: int) -> int:
+    def _start_of_partial_marker(self, pos: int) -> int:
         """Return the start of text at the end that may become a marker, or the end of the text."""
         for first in _FIRST_OR_LINE.finditer(self.text, max(pos - 1, 0)):
             at = first.start() + (first[0] == "\n")
@@ -204,25 +204,25 @@ class Scanner:
                 return at
         return len(self.text)
 
-    def _beyond(self, found: re.Match[str]) -> int | None:
+    def _skip_marker(self, found: re.Match[str]) -> int | None:
         """Return where to continue after a marker that is not a bracket, or None if the reply ends there or more may
         arrive.
         """
         if found["fence"]:
-            return self._turn_fence(found.start(), found.end())
+            return self._toggle_fence(found.start(), found.end())
         if found["left"]:
             self.reasoned_to, self.reasoning = found.end(), True
             self.fence = None
         elif found["think"]:
             self.reasoning = True
             self.inside = closing_mark(found["think"])
-            return self._behind_reasoning(self.inside, found.end())
+            return self._skip_reasoning(self.inside, found.end())
         elif self.answered if found["role"] else any(map(str.isalnum, self.text[self.reasoned_to : found.start()])):
             self.ended_at = found.start()
             return None
         return found.end()
 
-    def _behind_reasoning(self, inside: re.Pattern[str], pos: int) -> int | None:
+    def _skip_reasoning(self, inside: re.Pattern[str], pos: int) -> int | None:
         """Return the position after the open reasoning block, or None if it does not end."""
         close = inside.search(self.text, pos)
         if close is None:
@@ -232,7 +232,7 @@ class Scanner:
         self.inside, self.unclosed = None, False
         return close.end()
 
-    def _turn_fence(self, start: int, end: int) -> int | None:
+    def _toggle_fence(self, start: int, end: int) -> int | None:
         if self.fence is not None:
             self.fence = None
             return end
@@ -271,7 +271,11 @@ class Scanner:
         own = _BULLET.match(line) is not None
         if not begins:
             whole = (
-                not self.growing and text[start] == "[" and start == self.first and self.lists and _alone(text, start)
+                not self.growing
+                and text[start] == "["
+                and start == self.first
+                and self.lists
+                and _is_single_word(text, start)
             )
             return LINES if whole else None
         if text[start] == "[" and not own and self._is_prose_bracket(start):
@@ -310,7 +314,7 @@ def ends_reasoning(text: str, start: int) -> bool:
     return _LEFT.search(text, start) is not None
 
 
-def _alone(text: str, start: int) -> bool:
+def _is_single_word(text: str, start: int) -> bool:
     found = _WORDS.now.match(text, start)
     return found is not None and not text[found.end() :].strip(" \t\r\n.,;")
 
@@ -379,8 +383,8 @@ def key_without_opener(text: str) -> Opening | None:
     if KEY_FIRST.now.match(text, start) is not None:
         return Opening(start, LINES, first=True)
     # searching for one character is ten times as fast as for two
-    fence = _behind(_IN_A_FENCE, text) if "`" in text else None
-    tag = _behind(_BEHIND_REASONING, text) if "<" in text else None
+    fence = _search_from_marker(_IN_A_FENCE, text) if "`" in text else None
+    tag = _search_from_marker(_BEHIND_REASONING, text) if "<" in text else None
     if fence is not None and (tag is None or fence.start() < tag.start()):
         return None if _is_open(text, fence.start()) else Opening(fence.end(), FENCE, first=False)
     return None if tag is None else Opening(tag.end(), LINES, first=False)
@@ -388,10 +392,10 @@ def key_without_opener(text: str) -> Opening | None:
 
 def begins_without_opener(text: str, start: int) -> bool:
     """Return whether members without an opening brace begin after this place: in a fence, or after reasoning."""
-    return any(_behind(place, text, start) is not None for place in (_IN_A_FENCE, _BEHIND_REASONING))
+    return any(_search_from_marker(place, text, start) is not None for place in (_IN_A_FENCE, _BEHIND_REASONING))
 
 
-def _behind(place: tuple[str, re.Pattern[str]], text: str, start: int = 0) -> re.Match[str] | None:
+def _search_from_marker(place: tuple[str, re.Pattern[str]], text: str, start: int = 0) -> re.Match[str] | None:
     """Return the first match of an expression that begins with a marker: searching for that first
     is 100 times faster.
     """
@@ -409,7 +413,7 @@ def _is_open(text: str, end: int) -> bool:
     return text.count("{", 0, end) > text.count("}", 0, end)
 
 
-def goes_on(text: str, end: int) -> bool:
+def has_more_members(text: str, end: int) -> bool:
     """Return whether more members follow the end of a value."""
     bare = _BARE_GOES_ON.match(text, end)
     return _GOES_ON.match(text, end) is not None or (bare is not None and _is_closed_behind(text, bare.end()))
@@ -442,7 +446,7 @@ def is_fragment(text: str, before: int, start: int, end: int, *, broken: bool) -
     return _CAME_BEFORE.search(near) is not None or _MEMBER_OF.search(near[-100:]) is not None
 
 
-def is_held(text: str, start: int, end: int) -> bool:
+def is_member_value(text: str, start: int, end: int) -> bool:
     """Return whether a value belongs to an unquoted key in an object that has lost its opening brace."""
     if _LABEL.search(text, max(0, start - 100), start) is None:
         return False

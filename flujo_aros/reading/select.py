@@ -2,8 +2,9 @@
 
 1. `run` tries its sources in turn: the whole text, the only fence, a JSON string, all brackets, quotes, lines, a
 scalar. The first source that has an outcome decides.
-2. Brackets come from the scanner (`_enter`). Each is tried in the cheapest way that leaves no doubt (`_try`): as it is,
-   with local repairs, rewritten, with its scalars converted, by the parser. `_take` continues after its end.
+2. Brackets come from the scanner (`_next_candidate`). Each is tried in the cheapest way that leaves no doubt (`_try`):
+   as it is, with local repairs, rewritten, with its scalars converted, by the parser. `_record_candidate` continues
+   after its end.
 3. `_decide` chooses. The rule (in the documentation under "Which answer wins"): higher-ranked places first; of several
    in one rank that are separated by prose, the last one. If the rule cannot decide, the reply is AMBIGUOUS.
 4. `_accept` lets `remainder` check everything outside the value; `_reject` names the nearest candidate.
@@ -52,14 +53,14 @@ from flujo_aros.reading.candidate import (
     Following,
     Region,
     accept_spliced,
+    iter_splices,
     judge,
     judge_json,
-    over_the_ceiling,
     read_scalars,
     read_strict,
+    reject_above_ceiling,
     rewrite,
     rewrites,
-    splices,
 )
 from flujo_aros.reading.fit import has_required
 from flujo_aros.reading.grammar import NeedMoreInput, expression
@@ -213,19 +214,19 @@ class Search(Generic[T]):
             self.written = TextPreview(begun=True) if self._is_text() else None
 
     def run(self) -> Reading[T]:
-        """Return the outcome of the first source that has one. `_bracketed` considers the
+        """Return the outcome of the first source that has one. `_choose_bracketed` considers the
         candidates from all places.
         """
         for source in (
             self._whole_scalar,
             self._whole_object,
-            self._fenced,
-            self._encoded,
-            self._bracketed,
-            self._called,
-            self._inside_quotes,
-            self._block_quote,
-            self._lines,
+            self._read_only_fence,
+            self._read_encoded,
+            self._choose_bracketed,
+            self._read_call,
+            self._read_quoted,
+            self._read_block_quote,
+            self._read_lines,
             self._scalar_in_union,
         ):
             outcome = source()
@@ -244,7 +245,7 @@ class Search(Generic[T]):
         self.found.append(candidate)
         return self._accept(candidate)
 
-    def _fenced(self) -> Reading[T] | None:
+    def _read_only_fence(self) -> Reading[T] | None:
         """Read valid JSON in the only place of the text where an answer can begin, as in most replies with a fence."""
         place = (
             scanner.lone_fence(self.text) if "`" in self.text and self.quick and self.options.max_candidates else None
@@ -256,18 +257,22 @@ class Search(Generic[T]):
         if valid is None:
             self.refused_at = start
             return None
-        return self._only(Candidate(start, end, FENCE, valid))
+        return self._decide_single(Candidate(start, end, FENCE, valid))
 
-    def _bracketed(self) -> Reading[T] | None:
+    def _choose_bracketed(self) -> Reading[T] | None:
         """Decide between all places where a bracket opens an answer."""
-        self._without_opener()
-        self._read_on()
+        self._try_without_opener()
+        self._read_available()
         if self.flooded:
             return self._reject()
         if len(self.found) == 1 and self.found[0].rank != INLINE and not self.scanner.reasoned_to:
             return self._accept(self.found[0]) if self.found[0].fits else None
         inline = any(candidate.rank == INLINE for candidate in self.found)
-        if inline and all(self._is_known_line(c.start) for c in self.found) and (lines := self._lines()) is not None:
+        if (
+            inline
+            and all(self._is_known_line(c.start) for c in self.found)
+            and (lines := self._read_lines()) is not None
+        ):
             return lines
         if inline and (declined := _CANNOT.search(self.text)) is not None:
             self.found = [c for c in self.found if not self._is_illustration(c, declined.end())]
@@ -278,7 +283,7 @@ class Search(Generic[T]):
             return self._accept(fitting[0])
         return self._decide(fitting) if fitting else None
 
-    def _without_opener(self) -> None:
+    def _try_without_opener(self) -> None:
         """Try a text without its first brace, `"a": 1, "b": {}}`. This comes first: its contents look like answers."""
         place = scanner.key_without_opener(self.text)
         if place is None:
@@ -297,25 +302,25 @@ class Search(Generic[T]):
             candidate.node = moved(candidate.node, -1)
         candidate.end = max(candidate.end - 1, start)
         if candidate.fits and self.ceiling < Risk.INFERRED:
-            over_the_ceiling(candidate, candidate.edits[-1:])
+            reject_above_ceiling(candidate, candidate.edits[-1:])
         if candidate.fits and _MORE_JSON.match(self.text, candidate.end):
-            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "more follows after its end"))
+            candidate.mark_rejected(Reason.MALFORMED, Issue("$", "fragment", "more follows after its end"))
         if candidate.fits or place.first:
             self.found.append(candidate)
             self.at = self.before = len(self.text) if place.first else candidate.end
 
     # --- the candidates in order --------------------------------------------------------------------------------------
 
-    def _read_on(self) -> None:
+    def _read_available(self) -> None:
         """Read all text that has arrived."""
-        while not self.blind and (candidate := self.current or self._enter()) is not None:
+        while not self.blind and (candidate := self.current or self._next_candidate()) is not None:
             self.current = candidate
             if (read := self._read(candidate)) is None:
                 return
             self.current = None
-            self._take(read)
+            self._record_candidate(read)
 
-    def _enter(self) -> Candidate[T] | None:
+    def _next_candidate(self) -> Candidate[T] | None:
         """Find the next place where an answer may begin."""
         spot = self.scanner.next(self.at)
         if self.growing and self.scanner.reasoned_to:
@@ -337,7 +342,7 @@ class Search(Generic[T]):
             if (lost is not None and lost.start < spot.start) or ESCAPED.match(self.text, spot.start):
                 self.blind = True
                 return None
-            return self._followed(candidate)
+            return self._prepare_for_preview(candidate)
         return candidate
 
     def _read(self, candidate: Candidate[T]) -> Candidate[T] | None:
@@ -358,19 +363,21 @@ class Search(Generic[T]):
         if following is not None:
             if end is None:
                 return None
-            again = self._try(candidate.unread())  # valid JSON is read as such, whatever the parser had to guess
+            again = self._try(candidate.fresh_copy())  # valid JSON is read as such, whatever the parser had to guess
             if again.fits:
                 return again
         candidate.end = len(self.text) if end is None else end
         return candidate
 
-    def _take(self, candidate: Candidate[T]) -> None:
+    def _record_candidate(self, candidate: Candidate[T]) -> None:
         """Record a candidate that has been read, and continue after it."""
         if self.latest is not None:
             self._look_back(self.latest)
         fits = candidate.fits
         if fits and self._is_fragment(candidate, self.before):
-            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "it is part of something that cannot be read"))
+            candidate.mark_rejected(
+                Reason.MALFORMED, Issue("$", "fragment", "it is part of something that cannot be read")
+            )
             fits = False
         end = max(candidate.end, candidate.start + 1)
         self.at = self.before = end
@@ -384,7 +391,7 @@ class Search(Generic[T]):
         counts = not is_prose and not scanner.is_quoted(self.text, candidate.start, candidate.end)
         if counts:
             is_row = fits and not self.growing and not (self.shape.only_lists and self.text[candidate.start] == "[")
-            if is_row and self.found and self._goes_on_from(self.found[-1], candidate):
+            if is_row and self.found and self._continues_row(self.found[-1], candidate):
                 self.in_rows += 1
             self.found.append(candidate)
             self.scanner.answered = self.scanner.answered or fits
@@ -393,7 +400,7 @@ class Search(Generic[T]):
         if self.growing:
             self._show(candidate, counts=counts)
 
-    def _goes_on_from(self, last: Candidate[T], candidate: Candidate[T]) -> bool:
+    def _continues_row(self, last: Candidate[T], candidate: Candidate[T]) -> bool:
         """Return whether a candidate is the next of the rows that a list, or a contract for any value, collects."""
         row = self.shape.only_lists or self.shape.anything
         return row and last.fits and self._is_in_a_row(last, candidate)
@@ -402,7 +409,7 @@ class Search(Generic[T]):
         """Return whether brackets among words are empty, or contain a source number at the start of a line."""
         start, end = candidate.start, candidate.end
         if _EMPTY.fullmatch(self.text, start, end):
-            if self.found and self._goes_on_from(self.found[-1], candidate):
+            if self.found and self._continues_row(self.found[-1], candidate):
                 return False
             announced = self.text[:start].rstrip(" \t\r\n`*")[-1:] in (":", "：")  # `None found: []`
             return self.growing or not (announced and self.shape.only_lists) or remainder.has_words(self.text[end:])
@@ -415,7 +422,7 @@ class Search(Generic[T]):
         if last is not None and last.end == before and last.reason is Reason.AMBIGUOUS:
             # the text is more of the same object, or another answer
             broken = bool(self.text[before : candidate.start].strip())
-        if self.shape.anything and scanner.is_held(self.text, candidate.start, candidate.end):
+        if self.shape.anything and scanner.is_member_value(self.text, candidate.start, candidate.end):
             return True
         return scanner.is_fragment(self.text, before, candidate.start, candidate.end, broken=broken)
 
@@ -441,29 +448,29 @@ class Search(Generic[T]):
         last = self._last_bracket(start) if first else 0
         if last and (start or text[last:].strip()):  # most replies have one value, so no scan for its end is needed
             valid = read_strict(text[start:last], self.contract)
-            if valid is not None and not scanner.goes_on(text, last):
+            if valid is not None and not scanner.has_more_members(text, last):
                 candidate.end, candidate.valid = last, valid
-                return self._placed(candidate)
+                return self._lower_rank_inline(candidate)
         extent = json_extent(text, start)
         end = extent.end
-        is_json = end is not None and self.quick and not scanner.goes_on(text, end)
+        is_json = end is not None and self.quick and not scanner.has_more_members(text, end)
         if end is not None and is_json:
             valid = read_strict(text[start:end], self.contract)
             if valid is not None:
                 candidate.end, candidate.valid = end, valid
-                return self._placed(candidate)
+                return self._lower_rank_inline(candidate)
         may_patch = quick and end is None and self._may_patch(start)
-        if may_patch and (self._spliced(candidate, extent) or self._rewritten(candidate)):
-            return self._placed(candidate)
-        if end is None and ESCAPED.match(text, start) and self._unwrapped(candidate):
-            return self._placed(candidate)
+        if may_patch and (self._repair_locally(candidate, extent) or self._repair_everywhere(candidate)):
+            return self._lower_rank_inline(candidate)
+        if end is None and ESCAPED.match(text, start) and self._decode_escapes(candidate):
+            return self._lower_rank_inline(candidate)
         candidate.end = end or candidate.end
         if is_json and read_scalars(candidate, text, self.contract, self.ceiling):
-            return self._placed(candidate)
+            return self._lower_rank_inline(candidate)
         if read is None:
             parser = self._parser(start)
             read = parser, parser.parse()
-        return self._judged(candidate, *read)
+        return self._judge_parsed(candidate, *read)
 
     def _last_bracket(self, start: int) -> int:
         """Return the end of the last bracket of the fence or text, or 0 if there is none."""
@@ -480,13 +487,13 @@ class Search(Generic[T]):
         digits = self.shape.has_decimals and has_many_digits(self.text)
         return self.quick and not (self.shape.has_risks or doubled or digits)
 
-    def _spliced(self, candidate: Candidate[T], extent: JsonExtent) -> bool:
+    def _repair_locally(self, candidate: Candidate[T], extent: JsonExtent) -> bool:
         """Repair a few places locally, and accept the result only if it is strictly valid."""
         text, start = self.text, candidate.start
         if self.contract.counts is not None:
             return False
-        for found in splices(text, start, extent, self.shape, ends=self.truncated is False):
-            if scanner.goes_on(text, found.end) or ESCAPED.match(text, start):
+        for found in iter_splices(text, start, extent, self.shape, ends=self.truncated is False):
+            if scanner.has_more_members(text, found.end) or ESCAPED.match(text, start):
                 return False
             valid = accept_spliced(found, text, start, self.contract, self.ceiling)
             if valid is not None:
@@ -494,7 +501,7 @@ class Search(Generic[T]):
                 return True
         return False
 
-    def _rewritten(self, candidate: Candidate[T], stop: int | None = None) -> bool:
+    def _repair_everywhere(self, candidate: Candidate[T], stop: int | None = None) -> bool:
         """Repair common damage everywhere at once, and accept the result only if it is strictly valid. `stop` is its
         end, if known.
         """
@@ -506,7 +513,7 @@ class Search(Generic[T]):
         if not stop:
             return False
         found = rewrite(text[start:stop])
-        if found is None or found.risk > self.ceiling or scanner.goes_on(text, stop):
+        if found is None or found.risk > self.ceiling or scanner.has_more_members(text, stop):
             return False
         valid = judge_json(found.text, self.contract)
         if not isinstance(valid, Valid):
@@ -527,24 +534,24 @@ class Search(Generic[T]):
             counts=counts,
         )
 
-    def _judged(self, candidate: Candidate[T], parser: Parser, parsed: Parsed | Failure) -> Candidate[T]:
+    def _judge_parsed(self, candidate: Candidate[T], parser: Parser, parsed: Parsed | Failure) -> Candidate[T]:
         if isinstance(parsed, Parsed) and parser.doubled:
             parsed.edits.append(Edit("doubled-braces", Risk.INFERRED, candidate.start, parsed.end, "{…}"))
         self.budget -= parser.looked // 2
         judge(candidate, parsed, self.text, self.contract, self.ceiling)
-        self._drop_if_it_goes_on(candidate)
-        return self._placed(candidate)
+        self._drop_if_more_members_follow(candidate)
+        return self._lower_rank_inline(candidate)
 
-    def _drop_if_it_goes_on(self, candidate: Candidate[T]) -> None:
-        if candidate.fits and scanner.goes_on(self.text, candidate.end):
-            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "members follow after its end"))
+    def _drop_if_more_members_follow(self, candidate: Candidate[T]) -> None:
+        if candidate.fits and scanner.has_more_members(self.text, candidate.end):
+            candidate.mark_rejected(Reason.MALFORMED, Issue("$", "fragment", "members follow after its end"))
 
-    def _placed(self, candidate: Candidate[T]) -> Candidate[T]:
+    def _lower_rank_inline(self, candidate: Candidate[T]) -> Candidate[T]:
         if candidate.rank == LINES and candidate.fits and not scanner.ends_line(self.text, candidate.end):
             candidate.rank = INLINE
         return candidate
 
-    def _unwrapped(self, candidate: Candidate[T]) -> bool:
+    def _decode_escapes(self, candidate: Candidate[T]) -> bool:
         """Return whether the value fits once its escapes (`{\"a\": 1}`) or HTML entities are decoded."""
         text, start = self.text, candidate.start
         if self.nested >= NESTED:
@@ -552,7 +559,7 @@ class Search(Generic[T]):
         if start and text[start - 1] == '"':
             end = find_json_end(text, start - 1)
             if end is not None:  # a JSON string that holds the answer
-                return self._adopted(candidate, json.loads(text[start - 1 : end]), start - 1, end, "double-encoded")
+                return self._read_inner(candidate, json.loads(text[start - 1 : end]), start - 1, end, "double-encoded")
         last = max(text.rfind("}"), text.rfind("]")) + 1
         if any(found.start() >= last for found in _QUOTE_ESCAPED.finditer(text, start)):
             last = len(text.rstrip())  # the last closer is missing, and more of the answer follows the previous one
@@ -560,11 +567,11 @@ class Search(Generic[T]):
             return False
         part = text[start:last]
         if _ENTITY.search(part[:200]) is not None:
-            return self._adopted(candidate, html.unescape(part), start, last, "html-entities")
-        return self._adopted(candidate, unescape(part).value, start, last, "escaped")
+            return self._read_inner(candidate, html.unescape(part), start, last, "html-entities")
+        return self._read_inner(candidate, unescape(part).value, start, last, "escaped")
 
-    def _adopted(self, candidate: Candidate[T], inner: str, start: int, end: int, code: str) -> bool:
-        outcome = self._again(inner)
+    def _read_inner(self, candidate: Candidate[T], inner: str, start: int, end: int, code: str) -> bool:
+        outcome = self._search_within(inner)
         if isinstance(outcome, Accepted):
             candidate.start = start
             self._adopt(candidate, outcome, end, code)
@@ -577,17 +584,17 @@ class Search(Generic[T]):
         candidate.edits = [Edit(code, Risk.INFERRED, start, end, "")]
         candidate.edits += [Edit(r.code, r.risk, start, end, r.after, r.path) for r in outcome.repairs]
         if self.ceiling < Risk.INFERRED:
-            return over_the_ceiling(candidate, candidate.edits[:1])
+            return reject_above_ceiling(candidate, candidate.edits[:1])
         candidate.valid = Valid(outcome.value)
-        return self._placed(candidate)
+        return self._lower_rank_inline(candidate)
 
     # --- a streamed reply ---------------------------------------------------------------------------------------------
 
     @property
-    def waits_at(self) -> int:
+    def pending_start(self) -> int:
         """The start of the part that may still change."""
         following = self.current.following if self.current is not None else None
-        return self.scanner.seen if following is None else following.waits_at()
+        return self.scanner.seen if following is None else following.pending_start()
 
     @property
     def in_open_text(self) -> bool:
@@ -609,7 +616,7 @@ class Search(Generic[T]):
                 self.blind = self.blind or any(ESCAPED.match(text, start) for start in self.unsure)
             if self.answers and not self.blind:
                 self.blind = scanner.begins_without_opener(text, max(0, before - ESCAPED_WITHIN))
-            self._read_on()
+            self._read_available()
             if self.latest is not None:
                 self._look_back(self.latest)
             if self.pick == "first" and self.answers:
@@ -620,14 +627,14 @@ class Search(Generic[T]):
         self.text = self.scanner.text = ""
         for candidate in (self.current, self.latest):
             if candidate is not None and candidate.following is not None:
-                candidate.following.let_go()
+                candidate.following.release_text()
 
     def shown(self) -> Preview | None:
         """Return the current preview, chosen by the same rule as the outcome."""
         if self.written is not None:
             return self.written
         fitting = [candidate for candidate in self.answers if candidate.fits] if self.answers else []
-        best = self._leading(fitting)[1] if fitting else None
+        best = self._best_ranked(fitting)[1] if fitting else None
         current = self.current if self.current is not None and self.current.reason is None else None
         rival = current is not None and self._wins(current, best)
         following = current.following if current is not None else None
@@ -639,7 +646,7 @@ class Search(Generic[T]):
         if best is not None:
             begins = self.scanner.waits and (self.scanner.fence is not None or best.rank > FENCE)
             unknown = self.blind or (self.current is not None and (current is None or self.hides))
-            shown.following.preview.doubt(in_doubt=unknown or (self.pick != "first" and (begins or rival)))
+            shown.following.preview.set_doubtful(in_doubt=unknown or (self.pick != "first" and (begins or rival)))
         return shown.following.preview
 
     def _wins(self, candidate: Candidate[T], best: Candidate[T] | None) -> bool:
@@ -660,7 +667,7 @@ class Search(Generic[T]):
         self.begun = bool(body)
         return self.begun
 
-    def _followed(self, candidate: Candidate[T]) -> Candidate[T]:
+    def _prepare_for_preview(self, candidate: Candidate[T]) -> Candidate[T]:
         """Return a candidate that may be incomplete, prepared for a preview. A complete one is read directly."""
         text, start = self.text, candidate.start
         preview = JsonPreview(text, self.shape, self._rules(candidate))
@@ -668,14 +675,14 @@ class Search(Generic[T]):
         candidate.following = following = Following(self._parser(start, growing=True), preview, quoted)
         if find_json_end(text, start) is None:
             return candidate
-        whole = self._try(candidate.unread())
+        whole = self._try(candidate.fresh_copy())
         following.value = self._json_shown(whole) if whole.fits else NOTHING
         return candidate if following.value is NOTHING else whole
 
     def _parse_on(self, candidate: Candidate[T], following: Following) -> bool:
         """Read the part of a candidate that has arrived. Returns False if more of the text, or all of it, is needed."""
         text, start, preview = self.text, candidate.start, following.preview
-        parsed = following.read_on(text)
+        parsed = following.continue_reading(text)
         if not isinstance(parsed, Failure):
             preview.follow(following.parser)
         else:
@@ -684,9 +691,9 @@ class Search(Generic[T]):
                 self.unreadable = candidate
         if parsed is None:
             self.hides = following.may_be_broken(text)
-            preview.doubt(in_doubt=bool(self.answers) or self.hides or following.may_be_escaped(text, start))
+            preview.set_doubtful(in_doubt=bool(self.answers) or self.hides or following.may_be_escaped(text, start))
             return False
-        preview.doubt(in_doubt=False)
+        preview.set_doubtful(in_doubt=False)
         is_sure = isinstance(parsed, Parsed) and not parsed.edits
         if is_sure or (isinstance(parsed, Parsed) and find_json_end(text, start) is not None):
             self._try(candidate, read=(following.parser, parsed) if is_sure else None)
@@ -696,10 +703,10 @@ class Search(Generic[T]):
             self.blind = True
             return False
         self.unsure = [other for other in self.unsure if len(text) - other < ESCAPED_WITHIN] + [start]
-        if isinstance(parsed, Parsed) and self._may_patch(start) and self._rewritten(candidate, parsed.end):
-            self._placed(candidate)
+        if isinstance(parsed, Parsed) and self._may_patch(start) and self._repair_everywhere(candidate, parsed.end):
+            self._lower_rank_inline(candidate)
         else:
-            self._judged(candidate, following.parser, parsed)
+            self._judge_parsed(candidate, following.parser, parsed)
         return True
 
     def _rules(self, candidate: Candidate[T]) -> Rules:
@@ -761,10 +768,10 @@ class Search(Generic[T]):
         """Drop the last candidate if later text rules it out: more members, or words on its line."""
         if not candidate.fits:
             return
-        self._drop_if_it_goes_on(candidate)
-        self._placed(candidate)
+        self._drop_if_more_members_follow(candidate)
+        self._lower_rank_inline(candidate)
         if scanner.is_quoted(self.text, candidate.start, candidate.end):
-            candidate.lose(Reason.MALFORMED, Issue("$", "quoted", "it is a quotation"))
+            candidate.mark_rejected(Reason.MALFORMED, Issue("$", "quoted", "it is a quotation"))
             self.found = [known for known in self.found if known is not candidate]
         if len(self.text) > candidate.end + 400 or (self.current is not None and candidate.rank == INLINE):
             self.latest = None
@@ -783,13 +790,13 @@ class Search(Generic[T]):
             return self._text_as_written()
         written = mask_reasoning(self.text, unopened=True)
         text = without_courtesies(written)
-        if (alone := self._json_alone(self.text) or self._json_alone(text)) is not None:
-            return self._only(alone)
+        if (alone := self._read_bare_json(self.text) or self._read_bare_json(text)) is not None:
+            return self._decide_single(alone)
         if (whole := self._scalar(Span(0, len(text)), text)) is None:
             return Rejected(Reason.NO_JSON, (Issue("$", "empty", "the reply is empty"),), self.text)
         if not whole.fits and (text.lstrip()[:1] in ("{", "[") or scanner.lone_fence(text) is not None):
             return None
-        chosen = whole if whole.fits else self._stated(text)
+        chosen = whole if whole.fits else self._find_stated_scalar(text)
         if chosen is None:  # the issues quote the whole reply, courtesies included
             again = self._scalar(Span(0, len(written)), written)
             self.found.append(whole if again is None or again.fits else again)
@@ -831,7 +838,7 @@ class Search(Generic[T]):
             edits = [*edits, Edit("boolean-word", Risk.INFERRED, start, end, str(value).lower())]
         return self._of_node(node, edits)
 
-    def _stated(self, text: str) -> Candidate[T] | None:
+    def _find_stated_scalar(self, text: str) -> Candidate[T] | None:
         """Return the scalar that a sentence or a line of a longer reply states. No other one may give a different
         value.
         """
@@ -867,12 +874,12 @@ class Search(Generic[T]):
         whole = mask_reasoning(self.text, unopened=True).strip()
         fence = _JSON_FENCE.fullmatch(whole) if self.shape.anything else None
         for text in dict.fromkeys((self.text.strip(), whole, fence["fence"] if fence else "")):
-            if text and (alone := self._json_alone(text)) is not None:
-                return self._only(alone)
+            if text and (alone := self._read_bare_json(text)) is not None:
+                return self._decide_single(alone)
         if not self._is_empty():
             return None
         if self.shape.anything:
-            return self._any_scalar()
+            return self._read_any_scalar()
         if self.found:
             return None
         if find_json_end(whole, 0) == len(whole):
@@ -884,12 +891,12 @@ class Search(Generic[T]):
             edits.append(Edit("reasoning", Risk.LOSSLESS, 0, len(self.text), body, "$"))  # within the text
         if not body or (self.shape.allows("string") and _DECLINED.search(body)):
             return None
-        found = self._one_scalar(Node(STRING, body, *self._place(body)), edits)
+        found = self._decide_scalar(Node(STRING, body, *self._place(body)), edits)
         texts = self.shape.allows("string") and all(part.format != DECIMAL for part in self.shape.branches)
         if found is None and not (texts or self.shape.allows("object") or self.shape.allows("array")):
             text = without_courtesies(mask_reasoning(self.text, unopened=True))
             said = self._scalar(Span(0, len(text)), text)
-            stated = said if said is not None and said.fits else self._stated(text)
+            stated = said if said is not None and said.fits else self._find_stated_scalar(text)
             return None if stated is None else self._decide([stated])
         is_prose = isinstance(found, Accepted) and isinstance(found.value, str) and not self.shape.asks_for("string")
         return None if is_prose else found
@@ -901,14 +908,14 @@ class Search(Generic[T]):
         """
         if body[0] in "[{":
             bracketed = self._try(Candidate[T](self._place(body)[0], len(self.text), LINES))
-            return self._only(bracketed)
+            return self._decide_single(bracketed)
         value = json.loads(body)
         if isinstance(value, float) and not isfinite(value):
             return None
         if isinstance(value, str) and not value.isascii() and SURROGATE.search(value):
             return Rejected(Reason.MALFORMED, NO_CHARACTER.issues, self.text)
         kind = STRING if isinstance(value, str) else LITERAL if value is None or isinstance(value, bool) else NUMBER
-        return self._one_scalar(Node(kind, value, *self._place(body)), [])
+        return self._decide_scalar(Node(kind, value, *self._place(body)), [])
 
     def _place(self, body: str) -> tuple[int, int]:
         """Return the position of the body in the text, or that of the entire text if reasoning was removed from the
@@ -917,7 +924,7 @@ class Search(Generic[T]):
         start = self.text.rfind(body)
         return (start, start + len(body)) if start >= 0 else (0, len(self.text))
 
-    def _one_scalar(self, node: Node, edits: list[Edit]) -> Reading[T] | None:
+    def _decide_scalar(self, node: Node, edits: list[Edit]) -> Reading[T] | None:
         candidate = self._of_node(node, edits)
         return self._decide([candidate]) if candidate.fits else None
 
@@ -926,7 +933,7 @@ class Search(Generic[T]):
         parsed = Parsed(node, node.end, edits, cut=False)
         return judge(Candidate(node.start, node.end, rank), parsed, self.text, self.contract, self.ceiling)
 
-    def _json_alone(self, text: str) -> Candidate[T] | None:
+    def _read_bare_json(self, text: str) -> Candidate[T] | None:
         """Read a scalar that satisfies the contract as JSON, with only a fence, tags, quotes or emphasis around it."""
         start, end = self._place(text.strip())
         for body, edits in _layers(text, Span(start, end)):
@@ -938,7 +945,7 @@ class Search(Generic[T]):
                 break
         return None
 
-    def _any_scalar(self) -> Reading[T] | None:
+    def _read_any_scalar(self) -> Reading[T] | None:
         body, edits = _bare_scalar(self.text)
         whole = Candidate[T](0, len(self.text), FENCE, read_strict(body, self.contract), edits)
         if whole.valid is None and body in FOREIGN:
@@ -952,19 +959,19 @@ class Search(Generic[T]):
         """Return whether nothing in the text looks like an answer."""
         return all(candidate.reason is Reason.ECHOED_SCHEMA for candidate in self.found)
 
-    def _again(self, inner: str) -> Reading[T]:
+    def _search_within(self, inner: str) -> Reading[T]:
         if not inner.isascii() and SURROGATE.search(inner):
             return Rejected(Reason.MALFORMED, NO_CHARACTER.issues, inner)
         return Search(inner, self.contract, self.options._replace(refused=False), nested=self.nested + 1).run()
 
-    def _encoded(self) -> Reading[T] | None:
+    def _read_encoded(self) -> Reading[T] | None:
         """Read a text that is one JSON string containing JSON: the inner JSON is the answer."""
         text = self.text.strip()
         if text[:2] not in ('"{', '"[', '"\\') or self.shape.anything or find_json_end(text, 0) != len(text):
             return None
-        return self._inside_quotes()
+        return self._read_quoted()
 
-    def _inside_quotes(self) -> Reading[T] | None:
+    def _read_quoted(self) -> Reading[T] | None:
         """Read an answer that is written as one JSON string, or enclosed in quotes."""
         text = self.text.strip().lstrip("\ufeff").strip()
         if (fence := scanner.FENCED.fullmatch(text)) is not None:
@@ -983,17 +990,17 @@ class Search(Generic[T]):
         # These characters are never intended: `\frac` and `\beta` lost a backslash.
         if "\\" in text and ("\f" in inner or "\b" in inner):
             words = "a backslash before f or b in JSON that was written as a string may be meant as a backslash"
-            return self._rejected(Reason.AMBIGUOUS, (Issue("$", "control_escape", words),))
+            return self._rejection(Reason.AMBIGUOUS, (Issue("$", "control_escape", words),))
         if inner.lstrip()[:1] not in ("{", "[", '"'):
             return None
-        outcome, start = self._again(inner), self.text.find(text)
+        outcome, start = self._search_within(inner), self.text.find(text)
         if not isinstance(outcome, Accepted):
             draft = None if outcome.draft is None else Draft(outcome.draft.value, (start, start + len(text)))
             return replace(outcome, text=self.text, draft=draft) if outcome.reason is not Reason.NO_JSON else None
         quoted = self._adopt(Candidate(start, start, LINES), outcome, start + len(text), "double-encoded")
-        return self._only(quoted)
+        return self._decide_single(quoted)
 
-    def _block_quote(self) -> Reading[T] | None:
+    def _read_block_quote(self) -> Reading[T] | None:
         """Read an answer in a block quote: every line is marked, except words that announce it."""
         if ">" not in self.text or self.nested >= NESTED or not self._is_empty():
             return None
@@ -1002,25 +1009,25 @@ class Search(Generic[T]):
         body = lines[1:] if announced else lines
         if not all(line.lstrip().startswith(">") or not line.strip() for line in body):
             return None
-        outcome = self._again("\n".join(line.lstrip().removeprefix(">") for line in body))
+        outcome = self._search_within("\n".join(line.lstrip().removeprefix(">") for line in body))
         if not isinstance(outcome, Accepted):
             return None
         start = self.text.find(">")
         quoted = self._adopt(Candidate(start, start, LINES), outcome, len(self.text.rstrip()), "block-quote")
-        return self._only(quoted)
+        return self._decide_single(quoted)
 
-    def _called(self) -> Reading[T] | None:
+    def _read_call(self) -> Reading[T] | None:
         """Read an answer in Python: calls of the contract's own models, with keyword arguments."""
         is_form = self.nested >= NESTED or _SHOWS_CALL.search(self.text) is not None
         written = None if is_form else as_objects(self.text, self.shape)
-        outcome = None if written is None else self._again(written)
+        outcome = None if written is None else self._search_within(written)
         if not isinstance(outcome, Accepted):
             return None if outcome is None else replace(outcome, text=self.text)
         if any(repair.code in _NO_ARGUMENTS for repair in outcome.repairs):
             return None
-        return self._only(self._adopt(Candidate(0, 0, LINES), outcome, len(self.text), "keyword-arguments"))
+        return self._decide_single(self._adopt(Candidate(0, 0, LINES), outcome, len(self.text), "keyword-arguments"))
 
-    def _lines(self) -> Reading[T] | None:
+    def _read_lines(self) -> Reading[T] | None:
         if self.truncated is True:
             return None
         apart = [c for c in self.found if c.rank != INLINE and c.reason is not Reason.ECHOED_SCHEMA]
@@ -1040,10 +1047,10 @@ class Search(Generic[T]):
                 return None  # the value only shows a form, or `<think>` is part of a value
             if node is not None and all(node.start <= c.start < node.end for c in apart):
                 edit = Edit(code, risk, node.start, node.end, "[…]" if node.kind == ARRAY else "{…}", "$")
-                return self._only(self._of_node(node, [edit]))
+                return self._decide_single(self._of_node(node, [edit]))
         return None
 
-    def _only(self, candidate: Candidate[T]) -> Reading[T] | None:
+    def _decide_single(self, candidate: Candidate[T]) -> Reading[T] | None:
         """Return the outcome of the only candidate, or None if it does not fit."""
         self.found.append(candidate)
         return self._accept(candidate) if candidate.fits else None
@@ -1051,10 +1058,10 @@ class Search(Generic[T]):
     # --- deciding ---------------------------------------------------------------------------------------------
 
     def _decide(self, fitting: list[Candidate[T]]) -> Reading[T]:
-        candidates = self._uncompared(fitting) if self.pick == "last" else fitting
-        group, chosen = self._leading(candidates)
+        candidates = self._drop_comparisons(fitting) if self.pick == "last" else fitting
+        group, chosen = self._best_ranked(candidates)
         best = chosen.rank
-        if self.pick != "first" and (against := self._against(chosen)) is not None:
+        if self.pick != "first" and (against := self._reject_if_in_doubt(chosen)) is not None:
             return against
         collected = self._collect(group)
         if collected is not None:
@@ -1063,31 +1070,31 @@ class Search(Generic[T]):
         others = [c for c in candidates if c is not chosen and _value_of(c) != value and not self._is_code(c, chosen)]
         if self.shape.only_lists and any(self._is_another_item(c, chosen) for c in others):
             words = "another item follows the list, or is next to the only one"
-            return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words),))
+            return self._rejection(Reason.AMBIGUOUS, (Issue("$", "several", words),))
         if any(c.rank == best for c in others):
             if self.truncated is True and self.ceiling < Risk.LOSSY:
                 words = "it has several answers, and the last one may have been cut off"
-                return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", words),))
+                return self._rejection(Reason.TRUNCATED, (Issue("$", "truncated", words),))
             if self.pick == "error" or self.shape.only_lists or not self._all_apart(group):
                 words = f"{len(group)} different answers, and nothing says which one is meant"
-                return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words),))
+                return self._rejection(Reason.AMBIGUOUS, (Issue("$", "several", words),))
         if others and self.pick != "first":
             doubt = remainder.rivalry(self.text, _span(chosen), [*map(_span, others)])
             before = [c for c in others if c.rank == best and c.start < chosen.start]
             if doubt is None and before and not remainder.succeeds(self.text, _span(before[-1]), chosen.start):
                 doubt = "nothing says that the last answer replaces the one before it"
             if doubt is not None:
-                return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", doubt),))
+                return self._rejection(Reason.AMBIGUOUS, (Issue("$", "several", doubt),))
         others += [c for c in fitting[len(candidates) :] if _value_of(c) != value]
         if others:
             placed = all(c.rank > best for c in others)
             if self.ceiling < Risk.INFERRED:
-                return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", f"{len(fitting)} different answers"),))
+                return self._rejection(Reason.AMBIGUOUS, (Issue("$", "several", f"{len(fitting)} different answers"),))
             code = "picked-place" if placed else f"picked-{self.pick}"
             return self._accept(chosen, Edit(code, Risk.INFERRED, 0, 0, "", "$"), others)
         return self._accept(chosen)
 
-    def _uncompared(self, fitting: list[Candidate[T]]) -> list[Candidate[T]]:
+    def _drop_comparisons(self, fitting: list[Candidate[T]]) -> list[Candidate[T]]:
         """Return the candidates without those at the end of the text that are only shown for comparison."""
         kept = len(fitting)
         if remainder.has_words(self.text[fitting[-1].end :]):
@@ -1096,7 +1103,7 @@ class Search(Generic[T]):
             kept -= 1
         return fitting if kept == 1 and remainder.is_disowned(self.text, fitting[0].start, 0) else fitting[:kept]
 
-    def _leading(self, fitting: Sequence[Candidate[T]]) -> tuple[list[Candidate[T]], Candidate[T]]:
+    def _best_ranked(self, fitting: Sequence[Candidate[T]]) -> tuple[list[Candidate[T]], Candidate[T]]:
         """Return the candidates of the best rank and the one that `pick` selects, or the last one
         if it replaces them.
         """
@@ -1107,15 +1114,15 @@ class Search(Generic[T]):
         group = [candidate for candidate in fitting if candidate.rank == best]
         return group, group[0] if self.pick == "first" else group[-1]
 
-    def _against(self, chosen: Candidate[T]) -> Reading[T] | None:
+    def _reject_if_in_doubt(self, chosen: Candidate[T]) -> Reading[T] | None:
         """Reject the reply if another answer is cut off, broken or does not fit, so that the chosen
         value is in doubt.
         """
         if any(c.start > chosen.start and c.cut and not c.fits for c in self.found):
             return self._reject()
-        broken = self._broken_beside(chosen)
+        broken = self._find_broken_neighbour(chosen)
         if broken is not None:
-            return self._rejected(broken.reason or Reason.MALFORMED, broken.issues, broken)
+            return self._rejection(broken.reason or Reason.MALFORMED, broken.issues, broken)
         rivals = [
             c
             for c in self.found
@@ -1128,9 +1135,9 @@ class Search(Generic[T]):
         if not rivals:
             return None
         words = "the reply has another answer that does not fit"
-        return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words), *rivals[-1].issues), rivals[-1])
+        return self._rejection(Reason.AMBIGUOUS, (Issue("$", "several", words), *rivals[-1].issues), rivals[-1])
 
-    def _broken_beside(self, chosen: Candidate[T]) -> Candidate[T] | None:
+    def _find_broken_neighbour(self, chosen: Candidate[T]) -> Candidate[T] | None:
         """Return a candidate that cannot be read, in a series with the chosen value."""
         for other in self.found:
             if other.reason in UNREADABLE and self._is_in_a_row(other, chosen):
@@ -1193,7 +1200,7 @@ class Search(Generic[T]):
             return None
         if self.shape.only_lists and self.text[group[0].start] == "[":
             return None
-        if any(c.bent for c in group) or CLOSER.match(self.text, group[-1].end):
+        if any(c.has_repaired_brackets for c in group) or CLOSER.match(self.text, group[-1].end):
             return None
         nodes: list[Node] = []
         edits: list[Edit] = []
@@ -1213,8 +1220,12 @@ class Search(Generic[T]):
     ) -> Reading[T]:
         """Accept a candidate. `picked` says that `others`, which also satisfy the contract, were left out."""
         text = self.text
-        if self.pick != "first" and self.contract.counts is None and (rest := self._unexplained(candidate)) is not None:
-            return self._rejected(Reason.AMBIGUOUS, (rest,), candidate)
+        if (
+            self.pick != "first"
+            and self.contract.counts is None
+            and (rest := self._find_objection(candidate)) is not None
+        ):
+            return self._rejection(Reason.AMBIGUOUS, (rest,), candidate)
         edits = list(candidate.edits)
         code = "fence" if candidate.rank <= FENCE else "prose-around"
         said = (0, len(text)) in map(_SPAN_OF, edits)
@@ -1233,7 +1244,7 @@ class Search(Generic[T]):
             spared = candidate.cut and self.contract.counts is not None  # text that was cut off does not count
             if blank <= MOST_BLANK and not spared and not text[candidate.end :].strip():
                 words = "the text is cut off right after it"
-                return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", words),))
+                return self._rejection(Reason.TRUNCATED, (Issue("$", "truncated", words),))
         brackets = candidate.node is not None and candidate.node.kind in (OBJECT, ARRAY)
         if brackets and not edits and self.contract.counts is None and find_json_end(text, candidate.start) is None:
             edits.append(Edit("odd-space", Risk.LOSSLESS, candidate.start, candidate.end, "", "$"))
@@ -1247,7 +1258,7 @@ class Search(Generic[T]):
         log = RepairLog(edits, text, candidate.node, candidate.names, unlisted=fast)
         return Accepted(candidate.valid.value, trust, "first", log, text)
 
-    def _unexplained(self, candidate: Candidate[T]) -> Issue | None:
+    def _find_objection(self, candidate: Candidate[T]) -> Issue | None:
         """Return evidence in the surrounding text that the value is not the answer."""
         numbers = self.scanner.numbers or (self.shape.anything and self.text[candidate.start] == "[")
         if self.scanner.cited and numbers and candidate.rank == INLINE:
@@ -1273,11 +1284,11 @@ class Search(Generic[T]):
 
     def _reject(self) -> Reading[T]:
         if self.flooded:
-            return self._rejected(Reason.TOO_LARGE, (Issue("$", "candidates", "it has too many possible answers"),))
+            return self._rejection(Reason.TOO_LARGE, (Issue("$", "candidates", "it has too many possible answers"),))
         if not self.found:
             if self.scanner.unclosed:
                 issue = Issue("$", "reasoning", "the reasoning never ends, so there is no answer after it")
-                return self._rejected(Reason.TRUNCATED if self.truncated else Reason.NO_JSON, (issue,))
+                return self._rejection(Reason.TRUNCATED if self.truncated else Reason.NO_JSON, (issue,))
             declined = _DECLINED.search(self.text[:2_000])
             kinds = [word for kind, word in _CONTAINERS if self.shape.allows(kind)]
             wanted = "value" if self.shape.allows("number") or not kinds else " or ".join(kinds)
@@ -1289,7 +1300,7 @@ class Search(Generic[T]):
                 if self.text.strip()
                 else "the reply is empty"
             )
-            return self._rejected(reason, (Issue("$", reason.value, words),))
+            return self._rejection(reason, (Issue("$", reason.value, words),))
         order = [
             Reason.TRUNCATED,
             Reason.AMBIGUOUS,
@@ -1302,9 +1313,9 @@ class Search(Generic[T]):
         worst_of = (
             last if last.cut else min(reversed(self.found), key=lambda c: order.index(c.reason or Reason.INVALID))
         )
-        return self._rejected(worst_of.reason or Reason.INVALID, worst_of.issues, worst_of)
+        return self._rejection(worst_of.reason or Reason.INVALID, worst_of.issues, worst_of)
 
-    def _rejected(self, reason: Reason, issues: tuple[Issue, ...], nearest: Candidate[T] | None = None) -> Rejected:
+    def _rejection(self, reason: Reason, issues: tuple[Issue, ...], nearest: Candidate[T] | None = None) -> Rejected:
         draft = nearest.draft if nearest else None
         seen = tuple(candidate.words() for candidate in self.found)
         return Rejected(reason, issues, self.text, draft=draft, seen=seen)

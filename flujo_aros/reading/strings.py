@@ -121,13 +121,17 @@ def find_end(around: Surroundings, pos: int, at: int = 0, seen: int = -1) -> Str
             at += 2
             continue
         if _closes_or_waits(around, start, at, seen):
-            if around.role == "element" and seen >= 0 and (lost := _lost_in_list(text, start, seen, at)) is not None:
+            if (
+                around.role == "element"
+                and seen >= 0
+                and (lost := _end_before_next_element(text, start, seen, at)) is not None
+            ):
                 return lost
             return _finish(text, pos, start, at, inner=seen >= 0)
         if around.role == "key" and _NO_KEY.search(text, max(start, seen), at):
             return None
         if around.role == "member" and _next_char(text, at + 1) in (":", "："):
-            lost = _lost_end(around, start, seen, at)
+            lost = _end_before_next_key(around, start, seen, at)
             if lost is not None:
                 return lost
         seen = at
@@ -137,7 +141,7 @@ def find_end(around: Surroundings, pos: int, at: int = 0, seen: int = -1) -> Str
     return None if around.role == "key" else _end_at_line(text, start)
 
 
-def open_still(text: str, opened: Opened) -> bool:
+def is_still_open(text: str, opened: Opened) -> bool:
     """Return whether an open string is still open after more text: no quote that could end it has arrived."""
     scan = _SCAN[QUOTES[text[opened.start]]].search
     while (found := scan(text, opened.at)) is not None:
@@ -152,10 +156,10 @@ def _finish(text: str, pos: int, start: int, stop: int, *, inner: bool) -> Strin
     edits: list[tuple[str, Risk, int, int, str]] = []
     after = stop + 1
     if inner:
-        first, last = _doubled(text, start, stop)
+        first, last = _doubled_quotes(text, start, stop)
         if first or last:
             start, stop = start + first, stop - last
-            inner = bool(_places(QUOTES[text[pos]], text, start, stop))
+            inner = bool(_unescaped_quotes(QUOTES[text[pos]], text, start, stop))
             edits.append(("doubled-quotes", Risk.INFERRED, pos, after, '"'))
     if text[pos] == "«" and text[stop] == "»" and stop - start > 2 and {text[start], text[stop - 1]} <= _FRENCH_BLANKS:
         start, stop = start + 1, stop - 1
@@ -168,18 +172,18 @@ def _finish(text: str, pos: int, start: int, stop: int, *, inner: bool) -> Strin
     return StringEnd(start, stop, after, tuple(edits))
 
 
-def _doubled(text: str, start: int, stop: int) -> tuple[bool, bool]:
+def _doubled_quotes(text: str, start: int, stop: int) -> tuple[bool, bool]:
     """Return whether the opening and the closing quote are doubled; pairs of inner quotes look different."""
     closers = QUOTES[text[start - 1]]
     first, last = text[start] in closers, text[stop - 1] in closers and not is_escaped(text, stop - 1)
     if first and last and stop - start > 1:
         return True, True
-    if not (first or last) or len(_places(closers, text, start, stop)) != 1:
+    if not (first or last) or len(_unescaped_quotes(closers, text, start, stop)) != 1:
         return False, False
     return first, last and _INCH.search(text, start, stop - 1) is None
 
 
-def _places(closers: str, text: str, start: int, stop: int) -> list[int]:
+def _unescaped_quotes(closers: str, text: str, start: int, stop: int) -> list[int]:
     """Return the quotes in a part of a text that are not escaped."""
     return [at for at in range(start, stop) if text[at] in closers and not is_escaped(text, at)]
 
@@ -187,7 +191,7 @@ def _places(closers: str, text: str, start: int, stop: int) -> list[int]:
 def open_at(text: str, role: str, start: int) -> OpenString:
     """Return the string that begins here, scanned up to the first quote that could end it."""
     opened = Opened(role, start, start + 1, -1)
-    if not open_still(text, opened):
+    if not is_still_open(text, opened):
         found = _SCAN[QUOTES[text[start]]].search(text, opened.at)
         opened.at = found.start() if found else opened.at
     return OpenString(role, start, opened.at, -1)
@@ -201,7 +205,7 @@ def _closes_or_waits(around: Surroundings, start: int, at: int, seen: int) -> bo
         raise OpenString(around.role, start - 1, at, seen) from wait
     if seen < 0 and around.role != "key" and _is_parted(around, start, at):
         return True
-    return seen < 0 and around.role == "element" and _opening_lost_behind(around, start, at)
+    return seen < 0 and around.role == "element" and _next_word_lacks_opening_quote(around, start, at)
 
 
 def _is_parted(around: Surroundings, start: int, at: int) -> bool:
@@ -249,7 +253,7 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
     if char in ",，、،;":
         return _next_item(around, after + 1)
     if char in "}]":
-        return _follows(around, after)
+        return _can_follow_closer(around, after)
     if char == "\\":
         await_end(text, after + 40, growing=around.growing)
     if char == "\\" and text[after + 1 : after + 2] in ("n", "t", "r"):
@@ -257,11 +261,11 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
     if text.startswith(("```", *_COMMENTS), after) or (char == "#" and "\n" in text[at:after]):
         return True
     if char == "#":
-        return after > at + 1 and _behind_comment(around, after) in _ENDS_ITEM
+        return after > at + 1 and _first_char_after_comment(around, after) in _ENDS_ITEM
     if char == "+":
         await_end(text, _skip(text, after + 1), growing=around.growing)
         return _next_char(text, after + 1) in ('"', "'", "“")
-    if not around.growing and is_prose_behind(text, at + 1, after):
+    if not around.growing and is_prose_after(text, at + 1, after):
         return True
     return _item_without_comma(around, start, at, after)
 
@@ -327,13 +331,13 @@ def _next_item(around: Surroundings, pos: int) -> bool:
     if not char or text.startswith(("...", "…", "```", *_COMMENTS), after):
         return True
     if char in "}]":
-        return _follows(around, after)
+        return _can_follow_closer(around, after)
     if char == "{" and around.depth > 1 and around.role == "member":
         await_end(text, after + _MAX_KEY, growing=around.growing)
         return _OBJECT_WITH_KEY.match(text, after) is not None
     if around.role == "element":
         if char == "#":
-            return _behind_comment(around, after) in _ELEMENT_START | {"]"}
+            return _first_char_after_comment(around, after) in _ELEMENT_START | {"]"}
         if char in _ELEMENT_START or _PLAIN_ELEMENT.match(text, after) is not None:
             return True
         await_end(text, after + 100, growing=around.growing)
@@ -341,7 +345,7 @@ def _next_item(around: Surroundings, pos: int) -> bool:
     if char == ",":
         return True
     if char == "#":
-        return _behind_comment(around, after) in ("}", '"', "'")
+        return _first_char_after_comment(around, after) in ("}", '"', "'")
     ahead = KEY_BEHIND.match(around.text, after, growing=around.growing)
     if ahead is None:
         return _member_without_colon(around, after)
@@ -352,12 +356,12 @@ def _next_item(around: Surroundings, pos: int) -> bool:
     return _BARE_MEMBER.match(text, after) is not None
 
 
-def is_prose_behind(text: str, end: int, pos: int) -> bool:
+def is_prose_after(text: str, end: int, pos: int) -> bool:
     """Return whether the text at `pos`, after a blank line, is prose and contains no JSON."""
     return text.count("\n", end, pos) > 1 and text[pos : pos + 1].isalpha() and not _JSON_IN_PROSE.search(text, pos)
 
 
-def _behind_comment(around: Surroundings, comment: int) -> str:
+def _first_char_after_comment(around: Surroundings, comment: int) -> str:
     """Return the first character on the lines after a `# comment`, or an empty string if there is none."""
     text = around.text
     line = text.find("\n", comment, comment + 200)
@@ -378,7 +382,7 @@ def _member_without_colon(around: Surroundings, at: int) -> bool:
     return not shape.keys and _MEMBER_WITHOUT_COLON.match(text, at) is not None
 
 
-def _follows(around: Surroundings, closer: int) -> bool:
+def _can_follow_closer(around: Surroundings, closer: int) -> bool:
     """Return whether the text after a closer fits: another closer, a comma, the end, or prose once everything is
     closed.
 
@@ -397,7 +401,7 @@ def _follows(around: Surroundings, closer: int) -> bool:
     return TAIL.match(text, at, growing=around.growing) is None
 
 
-def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd | None:
+def _end_before_next_key(around: Surroundings, start: int, seen: int, at: int) -> StringEnd | None:
     """End a string before the next key if it contains that key, because its own closing quote is missing.
 
     `{"city": "Oslo, "limit": 3}`: the string that begins at `Oslo` would end at the quote after `limit`, where a colon
@@ -435,14 +439,14 @@ def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd
     return StringEnd(start, stop, after, (("missing-quote", Risk.INFERRED, stop, after, '"'),))
 
 
-def _opening_lost_behind(around: Surroundings, start: int, at: int) -> bool:
+def _next_word_lacks_opening_quote(around: Surroundings, start: int, at: int) -> bool:
     """Return whether the next word lacks only its opening quote: `["a", b", "c"]`."""
     if around.growing and len(around.text) <= at + _MAX_KEY:
         raise OpenString(around.role, start - 1, at, -1)
     return _OPENING_LOST.match(around.text, at + 1) is not None
 
 
-def _lost_in_list(text: str, start: int, seen: int, at: int) -> StringEnd | None:
+def _end_before_next_element(text: str, start: int, seen: int, at: int) -> StringEnd | None:
     """End a string without a closing quote at the quote that opens the next element: `["red, "green"]`."""
     body = text[start:seen].rstrip()
     if not body.endswith(",") or text.find('"', start, seen) >= 0 or not text[seen + 1 : at].strip():
@@ -518,13 +522,13 @@ def is_doubtful(code: str, text: str, quotes: tuple[str, str], *, element: bool)
     `text` is the content that the string would have, and `quotes` are the marks around it.
     """
     if code == "inner-quote":
-        return _holds_json(text, *quotes) or (element and _is_odd(text))
+        return _holds_json(text, *quotes) or (element and _has_unpaired_quote(text))
     if code == "doubled-quotes":
         return _SWALLOWED.search(text) is not None or _NO_BEGIN.match(text) is not None
-    return code == "missing-quote" and _lost_too_much(text, quotes[0])
+    return code == "missing-quote" and _may_have_ended_earlier(text, quotes[0])
 
 
-def _lost_too_much(text: str, quote: str) -> bool:
+def _may_have_ended_earlier(text: str, quote: str) -> bool:
     """Return whether a string without its closing quote may have ended earlier, at a quote, bracket or separator."""
     return (
         text.count('"') > text.count('\\"')
@@ -549,6 +553,6 @@ def _holds_json(text: str, quote: str, last: str) -> bool:
     return _UNSURE.search(text) is not None or (odd and lone)
 
 
-def _is_odd(text: str) -> bool:
+def _has_unpaired_quote(text: str) -> bool:
     """Return whether one quote has no partner; after a digit it may mean inches."""
     return text.count('"') % 2 == 1 and _INCH_MARK.search(text) is None

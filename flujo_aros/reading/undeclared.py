@@ -297,14 +297,14 @@ def _spelled_like(key: str, name: str, mine: Sequence[str], its: Sequence[str]) 
         return Likeness.LIKE  # another unit
     if _is_typo(written, named, mine, its):
         return Likeness.SURE
-    if _names_the_same(set(mine), set(its)) or (len(name) > 3 and _added(written, named) in _COMPOUNDS):
+    if _names_the_same(set(mine), set(its)) or (len(name) > 3 and _part_after_prefix(written, named) in _COMPOUNDS):
         return Likeness.SURE
     if shared and not less and more.isdisjoint(_LIMITING) and shared - (_GENERIC | _UNITS - {"hour", "minute"}):
         return Likeness.SURE  # `due` for `due_date`, but not `score` for `max_score`
     if shared and (not more or not less or (shared - _VAGUE and 2 * len(shared) >= min(len(mine), len(its)))):
         return Likeness.LIKE
     akin = _are_opposite((written, *mine), (named, *its)) or _are_synonyms(_meaning(mine), _meaning(its))
-    akin = akin or any(_are_akin(one, two) or _slipped(one, two) for one in less for two in more)
+    akin = akin or any(_are_akin(one, two) or _differ_by_typo(one, two) for one in less for two in more)
     akin = akin or _initials(mine) == named or written == _initials(its)
     return Likeness.LIKE if akin else Likeness.NONE
 
@@ -324,7 +324,7 @@ def is_another_name(key: str, name: str, *, blank: bool) -> bool:
     """
     if blank:
         return likeness(key, name) >= Likeness.SAME
-    if len(name) > _LEAST_ROOT - 1 and _added(fold(key), fold(name)) in _COMPOUNDS:
+    if len(name) > _LEAST_ROOT - 1 and _part_after_prefix(fold(key), fold(name)) in _COMPOUNDS:
         return True
     mine, its = words_of(key), words_of(name)
     less, more = set(mine) - set(its), set(its) - set(mine)
@@ -348,7 +348,11 @@ def differs(one: object, two: object, key: str, name: str) -> bool:
         return True
     added = set(words_of(key)) ^ set(words_of(name))
     mine, its = one.casefold(), two.casefold()
-    is_free = added <= _NAMING or _added(fold(key), fold(name)) in _COMPOUNDS or (_DATE.match(one) and _DATE.match(two))
+    is_free = (
+        added <= _NAMING
+        or _part_after_prefix(fold(key), fold(name)) in _COMPOUNDS
+        or (_DATE.match(one) and _DATE.match(two))
+    )
     typo = _is_typo(fold(key), fold(name), words_of(key), words_of(name))
     return bool(is_free or typo) and mine not in its and its not in mine
 
@@ -370,12 +374,12 @@ def _initials(words: Sequence[str]) -> str:
 _LEAST_INITIALS: Final = 3
 
 
-def _added(long: str, short: str) -> str:
+def _part_after_prefix(long: str, short: str) -> str:
     """Return the part of a name after a given prefix, or an empty string if it does not begin with that."""
     return long[len(short) :] if long.startswith(short) else ""
 
 
-def _put_before(long: str, short: str) -> str:
+def _part_before_suffix(long: str, short: str) -> str:
     """Return the part of a name before a given suffix, or an empty string if it does not end with that."""
     return long[: len(long) - len(short)] if long.endswith(short) else ""
 
@@ -392,7 +396,7 @@ def is_opposite(key: str, name: str) -> bool:
 def _are_opposite(mine: Sequence[str], its: Sequence[str]) -> bool:
     """Return whether a word of one name is the opposite of a word of the other: `uninsured`, `insured`."""
     pairs = [sorted((one, two), key=len) for one in mine for two in its]
-    return any(_put_before(long, short) in _NEGATIONS for short, long in pairs)
+    return any(_part_before_suffix(long, short) in _NEGATIONS for short, long in pairs)
 
 
 def _are_akin(one: str, two: str) -> bool:
@@ -440,9 +444,9 @@ def _is_typo(written: str, named: str, mine: Sequence[str], its: Sequence[str]) 
         odd = [(one, two) for one, two in zip(mine, its, strict=True) if one != two]
         if any(_are_words(one, two) for one, two in odd):
             return False
-        if len(odd) == 1 and _slipped(*odd[0]):
+        if len(odd) == 1 and _differ_by_typo(*odd[0]):
             return True
-    return _slipped(written, named, least=5)
+    return _differ_by_typo(written, named, least=5)
 
 
 def _are_words(one: str, two: str) -> bool:
@@ -454,9 +458,9 @@ def _are_words(one: str, two: str) -> bool:
     return roles or (one in _CONFUSED and two in _CONFUSED)
 
 
-def _slipped(one: str, two: str, least: int = 3) -> bool:
+def _differ_by_typo(one: str, two: str, least: int = 3) -> bool:
     short, long = sorted((one, two), key=len)
-    if len(long) - len(short) > 2 or len(short) < least or _put_before(long, short) in _OPPOSITES:
+    if len(long) - len(short) > 2 or len(short) < least or _part_before_suffix(long, short) in _OPPOSITES:
         return False
     most = 1 if len(long) < _LONG else 2
     if len(set(one) ^ set(two)) > 2 * most:  # each typo changes at most two letters
@@ -506,14 +510,14 @@ def place(
     if isinstance(member.node.value, bool) and words_of(member.key)[:1] in _WHETHER:
         near = [name for name, shape in empty.items() if shape.allows("boolean")]
     found = {name: max(likeness(member.key, key) for key in (*written.get(name, ()), name)) for name in near}
-    bare = core(member, own)
+    bare = core_name(member, own)
     for name in found if bare else ():
         if likeness(bare, name) is Likeness.SURE and (
             not isinstance(member.node.value, bool) or empty[name].allows("boolean")
         ):
             found[name] = Likeness.SURE
     for name, how in found.items():
-        if how is Likeness.LIKE and _is_choice(member.node, empty[name]) and _says_which(member.key, name):
+        if how is Likeness.LIKE and _is_choice(member.node, empty[name]) and _is_choice_key(member.key, name):
             found[name] = Likeness.SURE
     sure = [
         name
@@ -542,7 +546,9 @@ def place(
         for name, how in found.items()
         if how in (Likeness.LIKE, Likeness.SAME) and _holds_a_number(member.node, empty[name])
     ]
-    like = like or [name for name, shape in empty.items() if _says(member.node, name) and shape.allows("boolean")]
+    like = like or [
+        name for name, shape in empty.items() if _names_field(member.node, name) and shape.allows("boolean")
+    ]
     if like or made_of:
         return Placement(unsure=(like or made_of)[0])
     if (words <= _BOOKKEEPING and not words <= _WHEN) or words <= _WORKING:
@@ -559,7 +565,7 @@ def place(
     return Placement(unsure=unsure or next((n for n, shape in empty.items() if _mentions(member.node, n, shape)), ""))
 
 
-def core(member: Member, own: Iterable[str]) -> str:
+def core_name(member: Member, own: Iterable[str]) -> str:
     """Return the key of a member without words for the object that it is a part of (`song_title`) or, if its value is a
     boolean, without words that ask a question, or an empty string if it has no such words.
     """
@@ -576,7 +582,7 @@ def _is_choice(node: Node, shape: Shape) -> bool:
     return node.kind == STRING and any(node.value in (part.choices or ()) for part in (shape, *shape.branches))
 
 
-def _says_which(key: str, name: str) -> bool:
+def _is_choice_key(key: str, name: str) -> bool:
     """Return whether a key abbreviates a field with choices, or adds only a word such as `type`:
     `proto`, `room_type`.
     """
@@ -612,7 +618,7 @@ def _mentions(node: Node, name: str, shape: Shape) -> bool:
         parts = [member.node for member in node.value if not _BOOKKEEPING.issuperset(words_of(member.key))]
     said = shape.allows("boolean")
     return any(
-        part.kind == STRING and (_identifies_its_field(part, name, shape) or (said and _says(part, name)))
+        part.kind == STRING and (_identifies_its_field(part, name, shape) or (said and _names_field(part, name)))
         for part in parts[:_MOST_NEAR]
     )
 
@@ -620,7 +626,7 @@ def _mentions(node: Node, name: str, shape: Shape) -> bool:
 _MOST_NEAR: Final = 50
 
 
-def _says(node: Node, name: str) -> bool:
+def _names_field(node: Node, name: str) -> bool:
     """Return whether a string is the name of a field, as in `{"status": "delivered"}`."""
     return node.kind == STRING and len(node.value) <= len(name) + 4 and fold(node.value) == fold(name)
 
@@ -664,7 +670,7 @@ def is_specific(key: str) -> bool:
     return not _VAGUE.issuperset(words_of(key))
 
 
-def says_something(member: Member) -> bool:
+def is_substantive(member: Member) -> bool:
     """Return whether an undeclared member has a value and is not a remark such as `_comment`."""
     return not _is_blank(member.node) and member.key[:1] not in _PRIVATE
 

@@ -37,7 +37,7 @@ from flujo_aros.outcome import Accepted, Degraded, Draft, Issue, Outcome, Reason
 from flujo_aros.reading.payload import event_kind, is_slot, prose_of
 from flujo_aros.reading.read import doomed_in
 from flujo_aros.reading.read import read as read_text
-from flujo_aros.reading.runaway import before_runaway, ran_away
+from flujo_aros.reading.runaway import find_runaway, strip_runaway
 from flujo_aros.recovery import prompts
 from flujo_aros.recovery.fidelity import MADE_UP, grounded, keeping, plain_value, violates
 from flujo_aros.recovery.plan import (
@@ -94,7 +94,7 @@ class Retry(Rung):
             return "the provider's filter ended the reply"
         cut = past.current.reason is Reason.TRUNCATED
         # No budget cut the reply, so the same question may be asked again.
-        once_more = ran_away(past.current.text) or has_issue(past.current, LEFT_OPEN, BROKEN_OFF)
+        once_more = find_runaway(past.current.text) or has_issue(past.current, LEFT_OPEN, BROKEN_OFF)
         if cut and not once_more and not self.enforces(task, past):
             return "the reply was cut off, and a retry with the same budget would be cut off again"
         return None
@@ -126,7 +126,7 @@ class Retry(Rung):
             if not plainly and failing.reason is not Reason.PROVIDER:
                 prompt = prompts.retry_prompt(task.contract, failing)
             # An echo would only be echoed again, and an empty reply is not worth showing.
-            wrote = before_runaway(failing.text)
+            wrote = strip_runaway(failing.text)
             said = () if plainly or not wrote.strip() else (*turns, wrote)
             if unchanged and attempt == 1:
                 prompt, said = "", ()
@@ -229,7 +229,7 @@ class Resume(Rung):
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
         """Skip the stage without text to continue, without a budget that could grow, or for a runaway reply."""
-        if ran_away(past.first.text):
+        if find_runaway(past.first.text):
             return "the reply was a runaway, which a larger budget would only prolong"
         if has_issue(past.first, LEFT_OPEN):
             return "the reply was not cut off: the model ended it there"
@@ -869,12 +869,12 @@ def _event(contract: EventContract, past: Past) -> Outcome[Event]:
     fields = tuple(name for name in contract.fields if name != "winner" and name not in contract.required)
     plain = replace(contract, checks=(), required=(), fields=fields)
     for rejected in spoken:
-        said = read_text(before_runaway(rejected.text), plain)
+        said = read_text(strip_runaway(rejected.text), plain)
         if isinstance(said, Accepted) and not said.value.says_nothing:
             # A reply that reads well and was INVALID has failed a check, perhaps one that the caller alone knows.
             return _settled(said, rejected, contract, rejected.issues if rejected.reason is Reason.INVALID else ())
     for rejected in spoken:
-        if (made := _wrap_other_form(before_runaway(rejected.text), plain)) is not None:
+        if (made := _wrap_other_form(strip_runaway(rejected.text), plain)) is not None:
             return _settled(made, rejected, contract)
     return _settled(_made(plain.fallback, PLACEHOLDER, past.first.text), past.first, contract)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from flujo_aros import Accepted, Reason, Rejected, StreamReader, read
 from flujo_aros.contract import Output
-from flujo_aros.reading.runaway import ran_away
+from flujo_aros.reading.runaway import find_runaway
 
 from .given import examples
 
@@ -47,7 +47,7 @@ ENDLESS = {
 @pytest.mark.parametrize("contract", [TEXT, Output.block("")])
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_text_that_repeats_itself_for_a_while_is_complete(name: str, contract: Any, truncated: bool | None) -> None:
-    assert ran_away(WHOLE[name]) is None
+    assert find_runaway(WHOLE[name]) is None
     assert isinstance(read(WHOLE[name], contract, truncated=truncated), Accepted)
 
 
@@ -81,16 +81,16 @@ def test_fewer_than_four_thousand_repeated_characters_are_not_a_runaway(
 ) -> None:
     """Each part is no longer than 3,600, and a counter stands between any two of them."""
     text = "".join(f"{part * times}\n{number}. " for number, (part, times) in enumerate(parts)) + last
-    assert ran_away(text) is None
+    assert find_runaway(text) is None
 
 
 @pytest.mark.parametrize(("blank", "runs_away"), [(2_000, False), (2_001, True)])
 def test_more_than_two_thousand_blanks_at_the_end_are_a_runaway(blank: int, runs_away: bool) -> None:
-    assert (ran_away(VERSE.rstrip() + "\n" * blank) is not None) is runs_away
+    assert (find_runaway(VERSE.rstrip() + "\n" * blank) is not None) is runs_away
 
 
 @given(st.text(max_size=400), st.text(min_size=1, max_size=200).filter(str.strip), st.integers(0, 199))
 @examples(100)
 def test_any_words_repeated_for_long_enough_are_a_runaway(before: str, again: str, cut: int) -> None:
     """Whatever stands before them, and wherever the last of them ends."""
-    assert ran_away(before + again * (5_000 // len(again) + 2) + again[: cut % len(again)]) is not None
+    assert find_runaway(before + again * (5_000 // len(again) + 2) + again[: cut % len(again)]) is not None

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from flujo_aros import Accepted, Rejected, Risk, read
 from flujo_aros.contract import Output, path_of
 from flujo_aros.reading import grammar
-from flujo_aros.reading.candidate import Candidate, read_scalars, splices
+from flujo_aros.reading.candidate import Candidate, iter_splices, read_scalars
 from flujo_aros.reading.coerce import Coercion
 from flujo_aros.reading.fit import AS_IS, fit
 from flujo_aros.reading.grammar import Ahead, NeedMoreInput
@@ -84,7 +84,7 @@ def test_a_local_repair_equals_the_repair_of_the_full_parser(name: str) -> None:
     repaired = 0
     for text in damaged(name):
         parsed = Parser(text, 0, SHAPE).parse()
-        for found in splices(text, 0, json_extent(text, 0), SHAPE, ends=False):
+        for found in iter_splices(text, 0, json_extent(text, 0), SHAPE, ends=False):
             if CONTRACT.values.strict(json.loads(found.json)) is None:
                 continue
             repaired += 1
@@ -464,10 +464,10 @@ def test_lookahead_gives_the_same_result_however_much_text_has_arrived(name: str
 
 def test_a_number_is_not_certain_until_its_end_arrives() -> None:
     parser = Parser('{"a": 1', 0, growing=True)
-    steps: list[Callable[[], object]] = [lambda: parser.go_on('{"a": 1'), lambda: parser.go_on('{"a": 1,')]
+    steps: list[Callable[[], object]] = [lambda: parser.resume('{"a": 1'), lambda: parser.resume('{"a": 1,')]
     assert [step() for step in steps] == [None, None]
     assert not parser.stack[0].items
-    parser.go_on('{"a": 1, "b": 2}')
+    parser.resume('{"a": 1, "b": 2}')
     assert [member.node.kind for member in parser.stack[0].items][:1] == [NUMBER]
 
 
@@ -493,7 +493,7 @@ def test_streamed_text_gives_the_same_nodes_as_complete_text(text: str, is_scann
     """Of a closed container of valid JSON, a stream keeps the value alone and finds its nodes in the text."""
     doubled = text.startswith("{{")
     parser, whole = Parser(text, 0, doubled=doubled, growing=True), Parser(text, 0, doubled=doubled).parse()
-    pieces = (parser.go_on(f"{text} the end"[:end]) for end in range(1, len(text) + 8))
+    pieces = (parser.resume(f"{text} the end"[:end]) for end in range(1, len(text) + 8))
     parsed = next(filter(None, pieces))
     assert isinstance(parsed, Parsed)
     assert isinstance(whole, Parsed)

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, PlainSerializer, StringConstrain
 
 from flujo_aros import Accepted, Limits, Partial, Reason, Rejected, StreamReader, UsageError, read
 from flujo_aros.contract import BlockContract, Output
-from flujo_aros.reading.runaway import before_runaway
+from flujo_aros.reading.runaway import strip_runaway
 
 from .given import examples
 
@@ -422,9 +422,9 @@ def test_a_complete_answer_before_endless_white_space_is_accepted() -> None:
 
 def test_the_text_before_a_runaway_is_kept() -> None:
     """Of what is repeated, one stays; a text with nothing wrong in it stays as it is."""
-    assert before_runaway("It said: " + "no, no. " * 900) == "It said: no, no. "
-    assert before_runaway('{"a": 1,' + "\n" * 3_000) == '{"a": 1,'
-    assert before_runaway("as it is\n\n") == "as it is\n\n"
+    assert strip_runaway("It said: " + "no, no. " * 900) == "It said: no, no. "
+    assert strip_runaway('{"a": 1,' + "\n" * 3_000) == '{"a": 1,'
+    assert strip_runaway("as it is\n\n") == "as it is\n\n"
 
 
 def test_a_stream_with_nothing_to_show_yet_shows_nothing() -> None:

@@ -50,7 +50,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.host.capability import Aros
 from flujo_aros.host.content import Prompt
 from flujo_aros.host.models import ModelSource, can_stream, named_model, once, profile_of
-from flujo_aros.host.output import Wire, shown_contract, structured, without_deferral
+from flujo_aros.host.output import Wire, lacks_envelope, shown_contract, structured, without_deferral
 from flujo_aros.host.recorded import recorded_run
 from flujo_aros.host.recover import Recovery, clean_history, put_behind, recover, recover_text
 from flujo_aros.host.request import (
@@ -88,7 +88,6 @@ from flujo_aros.host.spec import AgentSpec, Decision, Deferral, DeferredCall, Ou
 from flujo_aros.host.stream import Live, Showing, WatchedStream, read_out
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.payload import apply_checks_async
-from flujo_aros.reading.read import read
 from flujo_aros.recovery import Evidence, Ladder
 from flujo_aros.redaction import Vault
 from flujo_aros.usage import Allowance, Usage
@@ -544,7 +543,7 @@ class DirectRun(Generic[T]):
     def _wire(self, contract: Contract[Any], text: str) -> Wire:
         """Return the contract of the text, inside the envelope around a non-object value if the reply has one."""
         key = self.agent.key
-        if key is not None and f'"{key}"' not in text and isinstance(read(text, contract.at_once), Accepted):
+        if key is not None and lacks_envelope(text, contract, key):
             key = None
         if key is None and not contract.awaited:
             return Wire(contract, contract)

@@ -24,7 +24,7 @@ from pydantic_ai.output import OutputContext
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from flujo_aros.contract import BlockContract, compile_contract, path_of
 from flujo_aros.errors import ContractError, UsageError
@@ -244,13 +244,12 @@ class Aros(AbstractCapability[Any]):
         if call is not None and call.tool_call_id in exchange.passed_over:
             return await handler(output)  # another call of the same response is the answer: the host rejects this one
         text = _text_of(output_context, output, exchange)
+        wire = wire.without_envelope(text)
 
         async def validate(accepted: Accepted[Any]) -> Any:
-            if accepted.trust is Trust.CLEAN and accepted.text == text:
+            if accepted.trust is Trust.CLEAN and accepted.text == text and wire.wrapped is None:
                 return await handler(output)  # the model's text is valid as written
-            if isinstance(output, str):
-                return await handler(wire.text_of(accepted))
-            return await handler(accepted.value if wire.contract.mode == "json" else from_json(wire.text_of(accepted)))
+            return await handler(wire.text_of(accepted) if isinstance(output, str) else wire.json_of(accepted))
 
         call_id = call.tool_call_id if call else None
         return await _recovered(run, wire, text, validate, call_id, output_function=output_context.has_function)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import typing
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ from pydantic_ai import (
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
-from pydantic_core import to_json, to_jsonable_python
+from pydantic_core import from_json, to_json, to_jsonable_python
 
 from flujo_aros.contract import (
     NOT_JSON,
@@ -138,15 +138,50 @@ class Wire:
     """The async checks of the contract, which reading cannot run."""
     as_written: bool = False
     """Whether the value is the text of the reply itself, even if that is a JSON string."""
+    is_union: bool = False
+    """Whether the host asks for one of several types, in an envelope that names the type."""
+    wrapped: Callable[[Any], Any] | None = None
+    """Puts a value into the envelope that the host expects and the reply does not have."""
 
     @classmethod
     def of(cls, contract: Contract[Any], *, wanted: bool, key: str | None = None) -> Wire:
         """Return the wire for a user's contract (`wanted`) or the host's own."""
         return _wires.get(_between, contract, wanted, key)
 
+    def without_envelope(self, text: str) -> Wire:
+        """Return the wire for a reply that is the value itself, without the envelope that was asked for."""
+        key = _UNION if self.is_union else self.key
+        if key is None:
+            return self
+        bare = [wire for wire in self._bare(key, text) if lacks_envelope(text, wire.contract, key)]
+        return bare[0] if len(bare) == 1 else self
+
+    def _bare(self, key: str, text: str) -> Iterator[Wire]:
+        """Yield a wire for each form of the value without its envelope."""
+        schema, values = self.contract.json_schema, self.contract.values
+        if isinstance(values, PlainValues):
+            own = self.wanted or replace(self.contract, values=values.inner)
+            wire = Wire.of(own, wanted=self.wanted is not None)
+            yield replace(wire, awaited=self.awaited, wrapped=partial(_in_envelope, key))
+            return
+        union: JsonSchema = schema["properties"][key]
+        defs = schema.get("$defs", {})
+        if '"kind"' in text:
+            yield Wire(compile_contract({**union, "$defs": defs}), wrapped=partial(_in_envelope, key))
+            return
+        for member in union["anyOf"]:
+            data = compile_contract({**member["properties"]["data"], "$defs": defs})
+            yield Wire(data, wrapped=partial(_in_union, member["properties"]["kind"]["const"]))
+
+    def json_of(self, accepted: Accepted[Any]) -> Any:
+        """Return the JSON value passed to the host for an accepted value."""
+        if self.contract.mode != "json":
+            return from_json(self.text_of(accepted))
+        return accepted.value if self.wrapped is None else self.wrapped(accepted.value)
+
     def text_of(self, accepted: Accepted[Any]) -> str:
         """Return the text passed to the host for an accepted value."""
-        value = accepted.value
+        value = accepted.value if self.wrapped is None else self.wrapped(accepted.value)
         if self.contract.mode == "text":
             return str(value)
         if self.contract.mode == "block" or (self.contract is self.wanted and not isinstance(value, Event)):
@@ -193,6 +228,38 @@ class Wire:
     def _inside(self, path: str) -> str:
         start = f"$.{self.key}"
         return f"${path.removeprefix(start)}" if path.startswith((f"{start}.", f"{start}[")) or path == start else path
+
+
+_UNION: Final = "result"
+"""The key under which pydantic-ai asks for one of several types, as `{"kind": …, "data": …}`."""
+
+
+def _is_union(schema: JsonSchema) -> bool:
+    """Return whether the host asks with this schema for one of several types."""
+    if schema.get("properties", {}).keys() != {_UNION}:
+        return False
+    members = [member.get("properties", {}) for member in schema["properties"][_UNION].get("anyOf", ())]
+    return bool(members) and all(member.keys() == {"kind", "data"} and "const" in member["kind"] for member in members)
+
+
+def lacks_envelope(text: str, contract: Contract[Any], key: str) -> bool:
+    """Return whether a reply is a value by itself, without the envelope of this key around it."""
+    shape = contract.shape
+    inner = [shape.element(0)] if shape.takes_list else []
+    if shape.allows("object") and not shape.keys:
+        inner.append(shape.member(key))
+    is_loose = shape.takes_any == {str} or any(each.anything for each in inner)
+    if f'"{key}"' in text or (is_loose and "{" in text):  # such a value may be an envelope whose key is misspelt
+        return False
+    return isinstance(read(text, contract.at_once), Accepted)
+
+
+def _in_envelope(key: str, value: Any) -> Any:
+    return {key: value}
+
+
+def _in_union(kind: str, value: Any) -> Any:
+    return {_UNION: {"kind": kind, "data": value}}
 
 
 _wires: Final = Once(256)
@@ -254,7 +321,7 @@ def _asked(schema: JsonSchema, like: Any, wanted: Contract[Any] | None, has_func
         return Wire.of(known, wanted=False)
     if known is not None and not has_function and _is_envelope_of(schema, known.json_schema):
         return Wire.of(known, wanted=False, key=ENVELOPE)
-    return Wire(compile_contract(schema))
+    return Wire(compile_contract(schema), is_union=_is_union(schema))
 
 
 _ANY: Final[JsonSchema] = {}
@@ -262,7 +329,7 @@ _ANY: Final[JsonSchema] = {}
 
 def _type_contract(like: Any) -> Contract[Any] | None:
     # A `StructuredDict` only validates that the value is a dict: its schema says more than its type.
-    if like is None or (dict in getattr(like, "__mro__", ()) and not typing.is_typeddict(like)):
+    if like is None or (isinstance(like, type) and issubclass(like, dict) and not typing.is_typeddict(like)):
         return None
     try:
         return compile_contract(like)

@@ -29,7 +29,7 @@ from pydantic_ai.usage import RequestUsage
 from flujo_aros.contract import Contract, compile_contract, parse_json
 from flujo_aros.errors import LimitReached
 from flujo_aros.host.models import wants_output
-from flujo_aros.host.output import wire_of
+from flujo_aros.host.output import Wire, wire_of
 from flujo_aros.host.run import Exchange, Fault, Run
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk
@@ -112,7 +112,7 @@ class CallsMeant:
         read_as, accepted = self._readings(text)
         if len(accepted) == 1:
             tool, outcome = accepted[0]
-            args = wire_of(tool, self.run.exchange.wanted).text_of(outcome)
+            args = self._wire(text, tool).text_of(outcome)
         elif not accepted and (len(read_as) == 1 or self.truncated) and self._is_ours(*read_as[0]):
             tool, args = read_as[0][0], text
         else:
@@ -167,7 +167,10 @@ class CallsMeant:
         return read_as, [(tool, outcome) for tool, outcome in read_as if isinstance(outcome, Accepted)]
 
     def _read(self, text: str, tool: ToolDefinition) -> Outcome[Any]:
-        return read(text, wire_of(tool, self.run.exchange.wanted).contract, truncated=self.truncated)
+        return read(text, self._wire(text, tool).contract, truncated=self.truncated)
+
+    def _wire(self, text: str, tool: ToolDefinition) -> Wire:
+        return wire_of(tool, self.run.exchange.wanted).without_envelope(text)
 
     def _is_ours(self, tool: ToolDefinition, outcome: object) -> bool:
         """Return whether text that cannot be read as the arguments of a tool goes to the ladder."""

@@ -4,7 +4,7 @@ import asyncio
 import json
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import pytest
 from pydantic import AfterValidator, BaseModel, Field, SecretStr, ValidationInfo, field_validator, model_validator
@@ -34,6 +34,16 @@ class Item(BaseModel):
     name: str
     qty: int
     note: str | None = None
+
+
+class Plain(BaseModel):
+    text: str
+
+
+class Priced(BaseModel):
+    name: str
+    qty: int
+    price: float | None = None
 
 
 GOOD = '{"name": "pen", "qty": 3}'
@@ -343,6 +353,44 @@ def test_values_that_are_not_objects_travel_in_the_envelope_of_the_host(mode, li
         assert result.output == value
         assert script.calls == calls
         assert record.outcome.value == value
+
+
+@pytest.mark.parametrize("mode", ["native", "prompted"])
+@pytest.mark.parametrize(
+    ("like", "text", "value"),
+    [
+        (int, "3", 3),
+        (bool, "Yes.", True),
+        (list[Item], f"Here you are:\n[{GOOD}]", [PEN]),
+        (list[str], "- a\n- b", ["a", "b"]),
+        (dict[str, int], '{"a": "1"}', {"a": 1}),
+        (dict[str, Any], '{"respons": {"a": 1}}', {"a": 1}),
+        ([Item, Plain], GOOD, PEN),
+        ([Item, Plain], f'{{"kind": "Item", "data": {GOOD}}}', PEN),
+    ],
+    ids=["int", "bool", "list", "lines", "dict", "a misspelt key", "union", "kind and data"],
+)
+def test_a_value_without_the_envelope_of_the_host_needs_no_second_call(mode, like, text, value):
+    script = Script(text)
+    result, record = run(Agent(output_type=MODES[mode](like), capabilities=[Aros()]), model=script.model)
+    assert (result.output, script.calls) == (value, 1)
+    assert record.outcome.value == value
+
+
+@pytest.mark.parametrize(
+    ("like", "text"),
+    [
+        ([Item, Plain], f'{{"kind": "Plain", "data": {GOOD}}}'),
+        ([Item, Priced], GOOD),
+        (list[int], "[1, 2"),
+        (dict[str, Any], '{"a": 1}'),
+    ],
+    ids=["of another kind", "either of two types", "cut", "perhaps a misspelt key"],
+)
+def test_a_value_without_the_envelope_of_the_host_that_is_in_doubt_is_rejected(like, text):
+    agent = Agent(output_type=PromptedOutput(like), capabilities=[Aros(ladder=Ladder(stages=[]))])
+    with pytest.raises(OutputError):
+        run(agent, model=Script(text).model)
 
 
 def test_a_named_contract_is_enforced_along_with_the_output_type():

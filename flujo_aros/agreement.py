@@ -212,23 +212,20 @@ def agree(
     ballots = [_Ballot.of(number, reading, text) for number, reading in enumerate(readings)]
     if total < len(readings) or total < 1:
         raise UsageError(f"of={of!r}: must be at least the number of readings given, {len(readings)}")
-    tally = _Tally(_enough(need, total), total, len(readings))
+    left = total - len(readings)
+    tally = _Tally(_enough(need, total), total, left)
     voting = [_Vote(ballot, ballot.value, ()) for ballot in ballots if ballot.votes]
-    draft: Any = None
-    if voting:
-        draft = tally.place(voting, judge.shape, ())
+    draft = tally.place(voting, judge.shape, ()) if voting else None
+    draft = None if draft is ABSENT else draft
     fields = {each.path: each for each in tally.fields}
     contested = tuple(path for path, each in fields.items() if not each.agreed)
     value: Any = None
     issues: tuple[Issue, ...] = ()
     if voting and not contested:
-        verdict = judge.validate(None if draft is ABSENT else draft)
+        verdict = judge.validate(draft)
         value, issues = (None, verdict.issues) if isinstance(verdict, Invalid) else (verdict.value, ())
-    left = total - len(readings)
     still_open = tuple(tally.open) if voting else (("$",) if left else ())
-    return Agreement(
-        value, fields, contested, None if draft is ABSENT else draft, total, len(voting), issues, still_open
-    )
+    return Agreement(value, fields, contested, draft, total, len(voting), issues, still_open)
 
 
 def _enough(need: object, total: int) -> Callable[[int], int]:
@@ -327,14 +324,10 @@ class _Tally:
 
     enough: Callable[[int], int]
     total: int
-    came: int
+    left: int
+    """The number of readings still to come."""
     fields: list[Field] = field(default_factory=list[Field])
     open: list[str] = field(default_factory=list[str])
-
-    @property
-    def left(self) -> int:
-        """The number of readings still to come."""
-        return self.total - self.came
 
     def place(self, votes: _Votes, shape: Shape, path: Path) -> Any:
         """Count the votes at a path and below it; return its part of the draft."""

@@ -6,7 +6,7 @@ import ast
 import copy
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard, cast
 
@@ -82,13 +82,13 @@ class References:
         here: object = self.root
         for part in ref.removeprefix("#").split("/")[1:]:
             name = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(here, dict):
-                here = cast("dict[str, object]", here).get(name)
-            elif isinstance(here, list) and name.isdecimal() and int(name) < len(cast("list[object]", here)):
-                here = cast("list[object]", here)[int(name)]
+            if is_dict(here):
+                here = here.get(name)
+            elif is_list(here) and name.isdecimal() and int(name) < len(here):
+                here = here[int(name)]
             else:
                 return None
-        return cast("dict[str, Any]", here) if isinstance(here, dict) else None
+        return here if is_dict(here) else None
 
     @cached_property
     def _anchors(self) -> dict[str, dict[str, Any]]:
@@ -165,12 +165,11 @@ def objects_in(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if id(here) in seen:
             continue
         seen.add(id(here))
-        if isinstance(here, dict):
-            found = cast("dict[str, Any]", here)
-            yield found
-            waiting.extend(found.values())
-        elif isinstance(here, list):
-            waiting.extend(cast("list[object]", here))
+        if is_dict(here):
+            yield here
+            waiting += here.values()
+        elif is_list(here):
+            waiting += here
 
 
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.)|\Z)", re.S)
@@ -370,14 +369,18 @@ def can_hold(whole: Any, place: Place) -> bool:
     return isinstance(holder, dict)
 
 
+def members(value: Any) -> Iterable[tuple[Any, Any]]:
+    """Return the keys and values of an object, the indexes and items of an array, or nothing for a scalar."""
+    return value.items() if is_dict(value) else enumerate(value) if is_list(value) else ()
+
+
 def parts(value: Any) -> Iterator[tuple[Place, Any]]:
     """Yield every part of a JSON value with its path, in order: the value itself first."""
     waiting: list[tuple[Place, Any]] = [((), value)]
     while waiting:
         place, here = waiting.pop()
         yield place, here
-        inner = here.items() if is_dict(here) else enumerate(here) if is_list(here) else ()
-        waiting += [((*place, key), part) for key, part in inner][::-1]
+        waiting += [((*place, step), part) for step, part in members(here)][::-1]
 
 
 def leaves(value: Any) -> Iterator[tuple[Place, Any]]:

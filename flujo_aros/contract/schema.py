@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias, cast
 import jsonschema_rs
 
 from flujo_aros.errors import ContractError
-from flujo_aros.json_data import References, is_dict, is_list
+from flujo_aros.json_data import References, is_dict, is_list, members
 
 JsonSchema = dict[str, Any]
 
@@ -253,12 +253,12 @@ class Shape:
         """The first 200 fields of the contract, nested ones included, by their written names."""
         found: dict[str, Shape] = {}
         pending: deque[Shape] = deque([self])
-        seen: set[int] = set()
+        seen: set[Shape] = set()
         while pending and len(found) < _MOST_NAMES:
             here = pending.popleft()
-            if id(here) in seen:
+            if here in seen:
                 continue
-            seen.add(id(here))
+            seen.add(here)
             for key, name in here.keys.items():
                 if len(key) > 1:
                     found.setdefault(key, here.member(name))
@@ -309,10 +309,8 @@ class Shape:
         while pending:
             here, shape = pending.pop()
             yield here, shape
-            if is_dict(here):
-                pending += [(part, shape.member(key)) for key, part in here.items()]
-            elif is_list(here):
-                pending += [(part, shape.element(index)) for index, part in enumerate(here)]
+            inside = shape.member if is_dict(here) else shape.element
+            pending += [(part, inside(step)) for step, part in members(here)]
 
     def element(self, index: int) -> Shape:
         """Return the shape of the element at this place of an array."""
@@ -340,15 +338,11 @@ _MOST_NAMES: Final = 200
 
 def kind_of(value: object) -> str:
     """Return the JSON type of a Python value."""
-    if value is None:
-        return "null"
-    for kind, types in _KINDS:
-        if isinstance(value, types):
-            return kind
-    return "unknown"
+    return next((kind for kind, types in _KINDS if isinstance(value, types)), "unknown")
 
 
 _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
+    ("null", NoneType),
     ("boolean", bool),
     ("string", str),
     ("integer", int),
@@ -517,18 +511,18 @@ class _Compiler:
 
 def _cut_loops(shapes: Iterable[Shape]) -> None:
     """Allow anything where an alternative refers to itself, as the validator does."""
-    open_shapes: set[int] = set()
-    done: set[int] = set()
+    open_shapes: set[Shape] = set()
+    done: set[Shape] = set()
     pending = [(shape, False) for shape in shapes]
     while pending:
         shape, left = pending.pop()
         if left:
-            open_shapes.discard(id(shape))
-            done.add(id(shape))
-        elif id(shape) not in done:
-            open_shapes.add(id(shape))
+            open_shapes.discard(shape)
+            done.add(shape)
+        elif shape not in done:
+            open_shapes.add(shape)
             pending.append((shape, True))
-            shape.branches = tuple(ANY if id(part) in open_shapes else part for part in shape.branches)
+            shape.branches = tuple(ANY if part in open_shapes else part for part in shape.branches)
             pending += [(part, False) for part in shape.branches]
 
 
@@ -549,18 +543,15 @@ def _check_hints(hints: dict[str, Any], choices: tuple[Any, ...] | None) -> None
         if name not in _HINTS:
             raise ContractError(f"x-aros has no key {name!r}; known keys: {', '.join(_HINTS)}")
     words, descriptions = hints.get("aliases", []), hints.get("descriptions", {})
-    of_choices = list(cast("dict[object, object]", words).values()) if isinstance(words, dict) else [words]
+    of_choices = list(words.values()) if is_dict(words) else [words]
     if not all(isinstance(each, str) or _are_strings(each) for each in of_choices):
         wanted = "a list of strings, or a mapping from choices to lists of strings"
         raise ContractError(f"x-aros: aliases must be {wanted}, not {words!r}")
-    if not isinstance(descriptions, dict) or not _are_strings(
-        list(cast("dict[object, object]", descriptions).values())
-    ):
+    if not is_dict(descriptions) or not _are_strings(list(descriptions.values())):
         raise ContractError(f"x-aros: descriptions must be a mapping from choices to strings, not {descriptions!r}")
     if not isinstance(hints.get("only_aliases", False), bool):
         raise ContractError(f"x-aros: only_aliases must be true or false, not {hints['only_aliases']!r}")
-    by_choice = cast("dict[object, object]", words if isinstance(words, dict) else {})
-    for key in (*by_choice, *cast("dict[object, object]", descriptions)):
+    for key in (*_dict(words), *descriptions):
         if choices is not None and not any(key in spellings(choice) for choice in choices):
             raise ContractError(f"x-aros: {key!r} is not one of the choices: {', '.join(map(str, choices))}")
     if "risk" in hints and str(hints["risk"]).lower() not in _RISKS:
@@ -577,24 +568,21 @@ def spellings(choice: object) -> tuple[str, str]:
 
 
 def _are_strings(words: object) -> bool:
-    return isinstance(words, list) and all(isinstance(word, str) for word in cast("list[object]", words))
+    return is_list(words) and all(isinstance(word, str) for word in words)
 
 
-def _fill_hints(shape: Shape, written: object) -> None:
-    if not isinstance(written, dict):
-        raise ContractError(f"x-aros must be an object with keys from {', '.join(_HINTS)}, not {written!r}")
-    hints = cast("dict[str, Any]", written)
+def _fill_hints(shape: Shape, hints: object) -> None:
+    if not is_dict(hints):
+        raise ContractError(f"x-aros must be an object with keys from {', '.join(_HINTS)}, not {hints!r}")
     _check_hints(hints, shape.choices)
     aliases = hints.get("aliases")
     choices = {name: choice for choice in reversed(shape.choices or ()) for name in spellings(choice)}
-    if isinstance(aliases, dict):
-        for name, words in cast("dict[str, Any]", aliases).items():
-            for word in [words] if isinstance(words, str) else _list(words):
+    if is_dict(aliases):
+        for name, words in aliases.items():
+            for word in _strings(words):
                 shape.choice_aliases[word] = choices.get(name, name)
-    elif isinstance(aliases, str):
-        shape.aliases = (aliases,)
     else:
-        shape.aliases = tuple(_list(aliases))
+        shape.aliases = tuple(_strings(aliases))
     for name, words in _dict(hints.get("descriptions")).items():
         shape.choice_aliases.setdefault(words, choices.get(name, name))
         shape.choice_aliases.setdefault(f"{name}: {words}", choices.get(name, name))
@@ -622,6 +610,10 @@ def _merge(into: Shape, other: Shape) -> None:
     into.unique = into.unique or other.unique
     into.choice_aliases = {**other.choice_aliases, **into.choice_aliases}
     into.risk = into.risk or other.risk
+
+
+def _strings(words: object) -> list[str]:
+    return [words] if isinstance(words, str) else _list(words)
 
 
 def _list(value: object) -> list[Any]:

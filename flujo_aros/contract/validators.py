@@ -16,7 +16,7 @@ import re
 import types
 import typing
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -59,7 +59,7 @@ from flujo_aros.contract.schema import (
     not_a_time,
 )
 from flujo_aros.errors import ContractError, Hint, Suggestion
-from flujo_aros.json_data import CONSTRAINING, References, is_dict, is_list, objects_in, parts, value_at
+from flujo_aros.json_data import CONSTRAINING, References, is_dict, is_list, members, objects_in, parts, value_at
 from flujo_aros.outcome import Issue
 from flujo_aros.spelling import clip, only_near
 
@@ -108,15 +108,10 @@ Verdict: TypeAlias = Valid[T_co] | Invalid
 class Values(Protocol[T_co]):
     """The set of values that satisfy a contract."""
 
-    @property
-    def json_schema(self) -> JsonSchema:
-        """The schema of these values, or an empty schema if any value is allowed."""
-        ...
-
-    @property
-    def shape(self) -> Shape:
-        """The schema in the reader's form."""
-        ...
+    json_schema: JsonSchema
+    """The schema of these values, or an empty schema if any value is allowed."""
+    shape: Shape
+    """The schema in the reader's form."""
 
     def strict_json(self, text: str) -> Verdict[T_co] | None:
         """Validate a JSON text as written, without lax conversions and without ignored keys. Never raises.
@@ -220,32 +215,28 @@ class Effort:
         Shapes that are tried a few times at each place, as in any union, do not count, however large the value is.
         """
         total = allowed = 0
-        pending: list[tuple[Any, dict[int, tuple[Shape, int]]]] = [(value, {0: (self.shape, 1)})]
+        pending: list[tuple[Any, Counter[Shape]]] = [(value, Counter([self.shape]))]
         while pending:
             here, given = pending.pop()
-            shapes = _alternatives(given)
-            total += sum(count for _, count in shapes)
-            allowed += _EACH * len(shapes)
+            tried = _with_alternatives(given)
+            total += tried.total()
+            allowed += _EACH * len(tried)
             if total > limit + allowed:
                 return True
-            pending += _children(here, shapes)
+            inside = _member if is_dict(here) else _element
+            pending += [
+                (part, _tries((inside(shape, step), count) for shape, count in tried.items()))
+                for step, part in members(here)
+            ]
         return False
 
 
-def _children(here: object, shapes: list[tuple[Shape, int]]) -> list[tuple[Any, dict[int, tuple[Shape, int]]]]:
-    if is_dict(here):
-        return [(child, _count_tries([(_member(shape, key), n) for shape, n in shapes])) for key, child in here.items()]
-    if is_list(here):
-        return [(child, _count_tries([(_element(shape, i), n) for shape, n in shapes])) for i, child in enumerate(here)]
-    return []
-
-
-def _count_tries(found: list[tuple[Shape | None, int]]) -> dict[int, tuple[Shape, int]]:
+def _tries(found: Iterable[tuple[Shape | None, int]]) -> Counter[Shape]:
     """Return the number of times each shape is tried at one place."""
-    counts: dict[int, tuple[Shape, int]] = {}
+    counts: Counter[Shape] = Counter()
     for shape, count in found:
         if shape is not None:
-            counts[id(shape)] = (shape, count + counts.get(id(shape), (shape, 0))[1])
+            counts[shape] += count
     return counts
 
 
@@ -264,33 +255,28 @@ def _element(shape: Shape, index: int) -> Shape | None:
     return shape.prefix[index] if index < len(shape.prefix) else shape.items
 
 
-def _alternatives(given: dict[int, tuple[Shape, int]]) -> list[tuple[Shape, int]]:
+def _with_alternatives(given: Counter[Shape]) -> Counter[Shape]:
     """Return the shapes and all their alternatives, down to a depth that hand-written unions do not reach."""
-    out: dict[int, tuple[Shape, int]] = {}
-    layer = given
-    for _ in range(_DEEPEST_UNION):
-        for key, (shape, count) in layer.items():
-            out[key if key else id(shape)] = (shape, count + out.get(id(shape), (shape, 0))[1])
-        layer = _count_tries([(branch, count) for shape, count in layer.values() for branch in shape.branches])
-        if not layer:
-            break
-    return list(out.values())
+    found, layer = given.copy(), given
+    for _ in range(_DEEPEST_UNION - 1):
+        layer = _tries((branch, count) for shape, count in layer.items() for branch in shape.branches)
+        found.update(layer)
+    return found
 
 
 def _loops(root: Shape) -> bool:
     """Return whether a shape contains itself and has alternatives."""
-    inside: dict[int, list[int]] = {}
-    unions, pending = False, [root]
+    inside: dict[Shape, list[Shape]] = {}
+    pending = [root]
     while pending:
         shape = pending.pop()
-        if id(shape) not in inside:
-            inside[id(shape)] = [id(part) for part in shape.parts]
-            unions = unions or len(shape.branches) > 1
+        if shape not in inside:
+            inside[shape] = shape.parts
             pending += shape.parts
     try:
         TopologicalSorter(inside).prepare()
     except CycleError:
-        return unions
+        return any(len(shape.branches) > 1 for shape in inside)
     return False
 
 
@@ -350,14 +336,12 @@ def _same_place(node: dict[str, Any], references: References) -> Iterator[dict[s
     """Yield the subschemas that apply to the same value as this one."""
     parts: list[object] = [node.get(key) for key in _PARTS]
     for key in _LISTS:
-        if isinstance(node.get(key), list):
-            parts.extend(node[key])
+        if is_list(node.get(key)):
+            parts += node[key]
     ref = node.get("$ref")
     if isinstance(ref, str) and ref.startswith("#"):
         parts.append(references.resolve(ref))
-    for part in parts:
-        if isinstance(part, dict):
-            yield cast("dict[str, Any]", part)
+    yield from filter(is_dict, parts)
 
 
 class TypeValues(Generic[T]):
@@ -387,14 +371,14 @@ class TypeValues(Generic[T]):
             if issubclass(kind, type):
                 raise  # the error of a validator, or of a schema, that the user wrote
             raise ContractError(f"an object of {kind} cannot be used as a contract: {words}") from error
-        self.shape = compile_shape(_guide(self.adapter, self.json_schema), drops=True)
+        guide = self.adapter.json_schema(schema_generator=_Guide) if self.json_schema else {}
+        self.shape = compile_shape(guide, drops=True)
         self._effort = Effort(self.shape)
         self.is_open = not self.json_schema or any(
             "properties" in node and node.get("additionalProperties") not in (None, False)
             for node in objects_in(self.json_schema)
         )
         """Some model may keep keys that it does not declare."""
-        self._has_times = self.shape.has_times
         self._has_numbers = any(
             node.get("type") == "integer" and not node.keys().isdisjoint(("enum", "const"))
             for node in objects_in(self.json_schema)
@@ -421,7 +405,7 @@ class TypeValues(Generic[T]):
                 return None
             plain = parse_json(text) if self.is_open else NOT_JSON
             return _REFUSED if plain is NOT_JSON else self.strict(plain) or _REFUSED
-        if self._has_times and self._is_misdated(text):
+        if self.shape.has_times and self._is_misdated(text):
             return _REFUSED
         if self._has_numbers and ("true" in text or "false" in text):
             return None  # coercion tells numbers from booleans
@@ -504,8 +488,10 @@ class TypeValues(Generic[T]):
 
 
 class _Guide(GenerateJsonSchema):
-    """The schema, extended by the names of an enumeration's members (`LOW = 1`), a mark on numbers that become a
-    `Decimal`, and the defaults that `default_factory=list` and `dict` create.
+    """The schema for the reader, which is not shown to a model.
+
+    Extended by the names of an enumeration's members (`LOW = 1`), a mark on numbers that become a `Decimal`, and the
+    defaults that `default_factory=list` and `dict` create.
     """
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
@@ -532,28 +518,6 @@ class _Guide(GenerateJsonSchema):
             if member.name not in members:
                 aliases[value].append(member.name)
         return {**out, "x-aros": {"aliases": aliases}}
-
-
-def _guide(adapter: TypeAdapter[Any], schema: JsonSchema) -> JsonSchema:
-    """Return the schema for the reader, which is not shown to a model."""
-    if not any("enum" in node or _takes_number_or_string(node) or _has_factory(node) for node in objects_in(schema)):
-        return schema
-    return adapter.json_schema(schema_generator=_Guide)
-
-
-def _has_factory(node: dict[str, Any]) -> bool:
-    """Return whether a field may be omitted without a default in the schema."""
-    parts, required = node.get("properties"), node.get("required", ())
-    return is_dict(parts) and any(
-        is_dict(part) and "default" not in part and key not in required for key, part in parts.items()
-    )
-
-
-def _takes_number_or_string(node: dict[str, Any]) -> bool:
-    """Return whether a schema has the alternatives of a `Decimal`."""
-    parts = node.get("anyOf")
-    kinds = {part.get("type") for part in parts if is_dict(part)} if is_list(parts) else set[Any]()
-    return {"number", "string"} <= kinds
 
 
 def _given_twice(lost: list[Issue]) -> tuple[Issue, ...]:
@@ -735,10 +699,6 @@ def _schema_words(error: jsonschema_rs.ValidationError) -> str:
 Steps = tuple[str | int, ...]
 
 
-_IGNORED: Final = "extra_forbidden"
-"""The code of pydantic for a key that no model keeps."""
-
-
 def lost_keys(data: Any, value: Any) -> list[Issue] | None:
     """Return an issue for each key of the JSON value `data` that the validated `value` lacks, or None if unknown."""
     lost: list[Issue] = []
@@ -768,7 +728,7 @@ def _issue_of_lost_key(here: dict[str, Any], made: Any, key: str, path: Steps) -
         if other != key and names.get(other) == field and here[other] != here[key]:
             words = f"the keys {key!r} and {other!r} name the same field and have different values"
             return Issue(path_of((*path, key)), "duplicate_key", words)
-    return Issue(path_of((*path, key)), _IGNORED, "Extra inputs are not permitted")
+    return Issue(path_of((*path, key)), UNDECLARED[0], "Extra inputs are not permitted")
 
 
 def _is_root(value: object) -> TypeGuard[RootModel[Any]]:

@@ -103,11 +103,12 @@ class PlainValues:
 
     def strict(self, value: object) -> Valid[Any] | None:
         """Return the value if it satisfies everything as written, or None."""
-        if self.key is None:
-            return None if self.inner.strict(value) is None else Valid(value)
-        if not is_dict(value) or value.keys() != {self.key}:
-            return None
-        return None if self.inner.strict(value[self.key]) is None else Valid(value)
+        inner = value
+        if self.key is not None:
+            if not is_dict(value) or value.keys() != {self.key}:
+                return None
+            inner = value[self.key]
+        return None if self.inner.strict(inner) is None else Valid(value)
 
     def validate(self, value: Any) -> Verdict[Any]:
         """Judge a JSON value."""

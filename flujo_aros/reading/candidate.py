@@ -50,6 +50,7 @@ from flujo_aros.json_data import (
     is_dict,
     is_list,
     may_mean_backslash,
+    members,
     parts,
     place_of,
     value_at,
@@ -632,8 +633,7 @@ def _normalize_decimals(value: Any, issues: Sequence[Issue], candidate: Candidat
     pending: list[tuple[Any, tuple[str | int, ...]]] = [(value, ())] if wanted else []
     while pending:
         here, path = pending.pop()
-        parts = here.items() if is_dict(here) else enumerate(here) if is_list(here) else ()
-        for key, part in parts:
+        for key, part in members(here):
             place = (*path, key)
             if is_dict(part) or is_list(part):
                 pending.append((part, place))

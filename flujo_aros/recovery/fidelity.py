@@ -156,8 +156,8 @@ def grounded(
     if plain is None:
         return outcome
     text = Source(source, draft, contract.json_schema, whole=whole)
-    found = [(place, leaf, text.risk_of(place, leaf)) for place, leaf in leaves(plain.value)]
-    new = [(place, leaf, risk) for place, leaf, risk in found if risk is not None]
+    rated = ((place, leaf, text.risk_of(place, leaf)) for place, leaf in leaves(plain.value))
+    new = [(place, leaf, risk) for place, leaf, risk in rated if risk is not None]
     made_up = tuple(
         Issue(path_of(place), MADE_UP, f"the text does not state {clip(repr(leaf), 80)}: it was made up")
         for place, leaf, risk in new
@@ -170,9 +170,8 @@ def grounded(
     repairs = tuple(
         Repair("not-in-output", risk, path_of(place), (0, 0), "", str(leaf)[:80]) for place, leaf, risk in new
     )
-    worst = Trust.of([*repairs, *outcome.repairs])
-    better = outcome.trust in (Trust.CLEAN, Trust.LOSSLESS, Trust.INFERRED, Trust.LOSSY)
-    return replace(outcome, repairs=(*outcome.repairs, *repairs), trust=worst if better else outcome.trust)
+    trust = Trust.lowest([outcome.trust, Trust.of(repairs)])
+    return replace(outcome, repairs=(*outcome.repairs, *repairs), trust=trust)
 
 
 def _allowed(contract: Contract[Any], place: Place) -> Risk:
@@ -613,5 +612,5 @@ def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[
         words = "the value is the example from the prompt, word for word; answer for the actual input"
         return Rejected(Reason.ECHOED_SCHEMA, (Issue("$", "echoed_example", words),), outcome.text)
     repeats = Repair("repeats-example", Risk.INFERRED, "$", (0, len(outcome.text)), outcome.text[:80], "")
-    trust = Trust.INFERRED if outcome.trust in (Trust.CLEAN, Trust.LOSSLESS) else outcome.trust
+    trust = Trust.lowest([outcome.trust, Trust.INFERRED])
     return replace(outcome, repairs=(*outcome.repairs, repeats), trust=trust)

@@ -290,8 +290,14 @@ class Climb(Generic[T]):
 
         def read(reply: Reply, judge: Judge[T] | None = None, /) -> Outcome[T]:
             nonlocal latest
-            outcome = self._read(reply, stage.stage, judge)
-            if self._enforced and isinstance(outcome, Rejected) and violates(outcome, self._task.contract.json_schema):
+            task, name = self._task, stage.stage
+            ask = name in _OWN and self._asks_again
+            outcome = unechoed(read_reply(reply, task.contract), task.examples, task.contract, ask=ask)
+            outcome = outcome if judge is None else judge(outcome)
+            self._settle(outcome)
+            if current_observers():
+                _report(outcome, name, reply, task.contract, capture=task.capture, origin=self._answer)
+            if self._enforced and isinstance(outcome, Rejected) and violates(outcome, task.contract.json_schema):
                 self._enforced = False  # the provider ignores the schema
             latest = outcome if isinstance(outcome, Rejected) else latest
             return outcome
@@ -322,16 +328,6 @@ class Climb(Generic[T]):
                 step = advance(plan, reply)
             return step
 
-    def _read(self, reply: Reply, stage: str, judge: Judge[T] | None = None) -> Outcome[T]:
-        outcome = read_reply(reply, self._task.contract)
-        ask = stage in _OWN and self._asks_again
-        outcome = unechoed(outcome, self._task.examples, self._task.contract, ask=ask)
-        outcome = outcome if judge is None else judge(outcome)
-        self._settle(outcome)
-        if current_observers():
-            _report(outcome, stage, reply, self._task.contract, capture=self._task.capture, origin=self._answer)
-        return outcome
-
     def _heard(self, stage: str, reply: Reply) -> None:
         self._attempts.append(Attempt(stage, "rejected", text=reply.text, usage=reply.usage, seconds=reply.seconds))
         self._unread = True
@@ -341,12 +337,10 @@ class Climb(Generic[T]):
         if not self._unread:
             return
         self._unread = False
-        last = self._attempts[-1]
+        last = replace(self._attempts[-1], outcome=outcome.kind)
         if isinstance(outcome, Rejected):
-            settled = replace(last, reason=outcome.reason, issues=outcome.issues, raw_matched=outcome.raw_matched)
-            self._attempts[-1] = settled
-        else:
-            self._attempts[-1] = replace(last, outcome=outcome.kind)
+            last = replace(last, reason=outcome.reason, issues=outcome.issues, raw_matched=outcome.raw_matched)
+        self._attempts[-1] = last
 
     def _with_attempts(self, rejected: Rejected) -> Rejected:
         return replace(rejected, attempts=tuple(self._attempts))
@@ -365,9 +359,8 @@ class Climb(Generic[T]):
         if self._evidence is None:
             return None
         known = self._evidence.about(self._task.model, self._task.contract.fingerprint, stage.stage)
-        return (
-            f"in {known.tries} tries with this model and schema it never produced a value" if known.hopeless else None
-        )
+        why = f"in {known.tries} tries with this model and schema it never produced a value"
+        return why if known.hopeless else None
 
     def _now(self) -> float:
         return self._task.clock() if self._task.clock is not None else 0.0
@@ -392,22 +385,19 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
     settings = settings or _DEFAULTS
     if not settings.enabled:
         return _NOTHING
+    degrade = (Degrade(),) if settings.fallback.degrade_to_string else ()
     # Not by identity: it may have been compiled again after leaving the cache.
     plain = contract.mode == PLAIN_TEXT.mode and type(contract.values) is type(PLAIN_TEXT.values)
     if plain and contract.json_schema == PLAIN_TEXT.json_schema:
-        last = (Degrade(),) if settings.fallback.degrade_to_string else ()
-        # Without checks, only a truncated or runaway text is rejected: asked again, the model would run away again.
-        return (
-            Ladder(stages=(Resume(), Retry(), *last))
-            if contract.checks
-            else Ladder(stages=(Resume(), *last), max_calls=1)
-        )
+        if contract.checks:
+            return Ladder(stages=(Resume(), Retry(), *degrade))
+        # Only a truncated or runaway text is rejected: asked again, the model would run away again.
+        return Ladder(stages=(Resume(), *degrade), max_calls=1)
     if isinstance(contract, TaggedContract):
         retries = contract.max_retries
         return Ladder(stages=(Resume(), Retry(attempts=retries)), max_calls=retries) if retries else _NOTHING
     if contract.mode == "block":
-        cut = (Degrade(),) if settings.fallback.degrade_to_string else ()
-        return Ladder(stages=(Resume(), Retry(), Synthesize(), *cut), max_calls=1)
+        return Ladder(stages=(Resume(), Retry(), Synthesize(), *degrade), max_calls=1)
     if contract.mode == "event":
         return Ladder(stages=(Resume(), Retry(native=False), Synthesize()), max_calls=1)
     return _json_ladder(settings)  # pyright: ignore[reportArgumentType] (it is frozen, so it has a hash)

@@ -316,7 +316,7 @@ def _with_inferred_repair(outcome: Accepted[T], code: str, span: tuple[int, int]
     """Return the outcome with one more repair, about where the text was or how it ended."""
     words = outcome.text[slice(*span)][:80]
     repairs = (*outcome.repairs, Repair(code, Risk.INFERRED, "$", span, words, words))
-    return replace(outcome, repairs=repairs, trust=max(outcome.trust, Trust.INFERRED, key=list(Trust).index))
+    return replace(outcome, repairs=repairs, trust=Trust.lowest([outcome.trust, Trust.INFERRED]))
 
 
 def has_issue(rejected: Rejected, *codes: str) -> bool:

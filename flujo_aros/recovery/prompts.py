@@ -117,8 +117,7 @@ def declined(reply: Reply) -> Rejected | None:
 
 def unmasked(reply: Reply, vault: Vault) -> Reply | Rejected:
     """Return the reply to such a prompt with its secrets restored, or the rejection of one that declines."""
-    rejected = declined(reply)
-    return replace(reply, text=vault.restore(reply.text)) if rejected is None else rejected
+    return declined(reply) or replace(reply, text=vault.restore(reply.text))
 
 
 def fenced(text: str) -> tuple[str, str]:
@@ -134,11 +133,9 @@ def fenced(text: str) -> tuple[str, str]:
 
 def _about(words: str, contract: Contract[Any], failing: Rejected, vault: Vault, *, enforced: bool = False) -> str:
     held = vault.hide(failing.text)
-    issues = [
-        replace(issue, path=vault.hide(issue.path), message=vault.hide(issue.message)) for issue in failing.issues
-    ]
-    lines = "\n".join(_issue_line(issue) for issue in issues[:_MAX_ISSUES])
-    wrong = f"PROBLEMS\n{lines}\n\n" if issues else ""
+    hidden = [f"- {vault.hide(issue.path)}: {vault.hide(issue.message)}" for issue in failing.issues]
+    lines = "\n".join(clip(line, _MAX_ISSUE_CHARS) for line in hidden[:_MAX_ISSUES])
+    wrong = f"PROBLEMS\n{lines}\n\n" if lines else ""
     data, nonce = fenced(f"{wrong}OUTPUT\n{held}")
     if enforced:  # no other answer is possible, so the prompt needs neither the format nor a way to decline
         return "\n\n".join([f"{words.format(form='JSON')}\n{_DATA.format(nonce=nonce)}", data])
@@ -154,10 +151,6 @@ def _form(contract: Contract[Any]) -> tuple[str, str]:
     schema = contract.json_schema
     wanted = json.dumps(schema, ensure_ascii=False, separators=(",", ":")) if schema else "any JSON value"
     return "one JSON value that matches the SCHEMA", wanted
-
-
-def _issue_line(issue: Issue) -> str:
-    return clip(f"- {issue.path}: {issue.message}", _MAX_ISSUE_CHARS)
 
 
 def _hash(text: str) -> str:

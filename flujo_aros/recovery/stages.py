@@ -32,7 +32,17 @@ from flujo_aros.contract import (
     path_of,
 )
 from flujo_aros.errors import ContractError
-from flujo_aros.json_data import Place, can_hold, definitions_of, is_dict, is_list, place_of, schema_at, with_value
+from flujo_aros.json_data import (
+    Place,
+    can_hold,
+    definitions_of,
+    is_dict,
+    is_list,
+    place_of,
+    schema_at,
+    value_at,
+    with_value,
+)
 from flujo_aros.outcome import Accepted, Degraded, Draft, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.payload import event_kind, is_slot, prose_of
 from flujo_aros.reading.read import doomed_in
@@ -346,11 +356,9 @@ class Simplify(Rung):
         """Skip the stage for a schema that is not an object, is open, or contains lists of objects."""
         return None if _flatten(task.contract) else "the schema cannot be flattened to an object of strings"
 
-    def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
+    def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
         """Make one request in the conversation, with the flat schema enforced if the provider supports it."""
-        fields = _flatten(task.contract)
-        if fields is None:
-            return past.latest
+        fields = _flatten(task.contract) or {}
         flat = _contract_of(fields)
         way: Literal["constrained", "conversation"] = "constrained" if task.native in ("can", "on") else "conversation"
         reply = yield Ask(prompts.form_prompt(flat), self.stage, 1, flat, way=way)
@@ -367,20 +375,18 @@ class Simplify(Rung):
                     holder = holder.setdefault(part, {})
                 several = fields.get(path, {}).get("type") == "array"
                 holder[name] = [part for part in _SEPARATORS.split(text.strip()) if part] if several else text
-        return read(
-            Reply(to_json(whole).decode(), truncated=False), partial(_with_simplify_repairs, answer=answer, reply=reply)
-        )
+        text = to_json(whole).decode()
+        made = Repair("simplified", Risk.INFERRED, "$", (0, len(reply.text)), reply.text[:80], text[:80])
+        before = (made, *answer.repairs)
+        return read(Reply(text, truncated=False), partial(_with_earlier, repairs=before, written=reply.text))
 
 
-def _with_simplify_repairs(outcome: Outcome[T], answer: Accepted[Any], reply: Reply) -> Outcome[T]:
-    """Return the outcome with the repairs that led to it, relative to the text that the model actually wrote."""
-    if isinstance(outcome, Rejected):
-        return replace(outcome, text=reply.text)
+def _with_earlier(outcome: Outcome[T], repairs: Sequence[Repair], written: str) -> Outcome[T]:
+    """Return the outcome with the repairs that led to its text, which the model wrote differently."""
     if not isinstance(outcome, Accepted):
-        return outcome
-    made = Repair("simplified", Risk.INFERRED, "$", (0, len(reply.text)), reply.text[:80], outcome.text[:80])
-    repairs = (made, *answer.repairs, *outcome.repairs)
-    return replace(outcome, repairs=repairs, trust=Trust.of(repairs), text=reply.text)
+        return replace(outcome, text=written)
+    every = (*repairs, *outcome.repairs)
+    return replace(outcome, repairs=every, trust=Trust.of(every), text=written)
 
 
 def _contract_of(fields: Mapping[str, JsonSchema]) -> Contract[Any]:
@@ -639,10 +645,7 @@ def _patch(
     text = to_json(whole, inf_nan_mode="constants").decode()
 
     def judged(outcome: Outcome[T]) -> Outcome[T]:
-        if isinstance(outcome, Accepted) and repairs:
-            both = (*repairs, *outcome.repairs)
-            outcome = replace(outcome, repairs=both, trust=Trust.of(both))
-        return judge(outcome)
+        return judge(_with_earlier(outcome, repairs, outcome.text) if repairs else outcome)
 
     return read(Reply(text, truncated=False), judged)
 
@@ -732,32 +735,24 @@ def _without_wrong_items(failing: Rejected, read: ReadReply[T]) -> Outcome[T]:
         return failing
     whole, dropped = failing.draft.value, list[Repair]()
     for place in sorted(items, key=_order, reverse=True):
-        holder = whole
-        for part in place[:-1]:
-            holder = holder[part]
+        holder: Any = value_at(whole, place[:-1])
         kept = [item for index, item in enumerate(holder) if index != place[-1]]
         dropped_text = to_json(holder[place[-1]], inf_nan_mode="constants").decode()
         repair = Repair("dropped-item", Risk.LOSSY, path_of(place), failing.draft.span, dropped_text[:80], "")
         dropped.insert(0, repair)
         whole = with_value(whole, place[:-1], kept)
     text = to_json(whole, inf_nan_mode="constants").decode()
-    return read(Reply(text, truncated=False), partial(_kept, dropped=dropped, failing=failing))
+    return read(Reply(text, truncated=False), partial(_with_earlier, repairs=dropped, written=failing.text))
 
 
 def _without_the_end(failing: Rejected, read: ReadReply[T]) -> Outcome[T]:
     for end, text in whole_prefixes(failing.text):
         dropped_text = failing.text[end:]
         repair = Repair("dropped-end", Risk.LOSSY, "$", (end, len(failing.text)), dropped_text[:80], "")
-        outcome = read(Reply(text, truncated=False), partial(_kept, dropped=[repair], failing=failing))
+        outcome = read(Reply(text, truncated=False), partial(_with_earlier, repairs=[repair], written=failing.text))
         if isinstance(outcome, Accepted):
             return outcome
     return failing
-
-
-def _kept(outcome: Outcome[T], dropped: list[Repair], failing: Rejected) -> Outcome[T]:
-    if not isinstance(outcome, Accepted):
-        return outcome
-    return replace(outcome, trust=Trust.LOSSY, repairs=(*dropped, *outcome.repairs), text=failing.text)
 
 
 def _item_of(place: Place) -> Place:

@@ -150,6 +150,15 @@ def fails_with(name, settings=None):
     return str(caught.value)
 
 
+def test_a_missing_system_library_is_named_with_the_package_to_install(tmp_path, monkeypatch):
+    message = "libgomp.so.1: cannot open shared object file: No such file or directory"
+    (tmp_path / "xllamacpp.py").write_text(f"raise ImportError({message!r})\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    sentence = fails_with("local:smollm2")
+    assert "needs the system library libgomp.so.1" in sentence
+    assert "apt-get install libgomp1" in sentence
+
+
 def test_a_broken_weights_file_is_one_sentence_with_the_cause_from_llama_cpp(tmp_path):
     file = tmp_path / "cut.gguf"
     with find_weights("local:smollm2").open("rb") as whole:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import secrets
 import signal
 import socket
@@ -24,6 +25,7 @@ from flujo_aros.errors import LocalModelError
 POLL = 0.02
 TAIL = 64 * 1024
 SERVER_FILE = Path(__file__).with_name("server.py")
+_MISSING_LIBRARY = re.compile(r"\b(lib[\w.+-]+): cannot open shared object file")
 
 
 class LocalSettings(BaseSettings):
@@ -169,6 +171,9 @@ class LocalServer:
                 f"Port {self._settings.port} on 127.0.0.1 is taken: set AROS_LOCAL_PORT to a free port, "
                 "or unset it and the system chooses one."
             )
+        if missing := _MISSING_LIBRARY.search(self._log_text()):
+            package = "; on Debian and Ubuntu: apt-get install libgomp1" if "libgomp" in missing[1] else ""
+            return f"llama.cpp needs the system library {missing[1]}, which is not installed{package}."
         return (
             f"llama.cpp could not load {self.weights}: {self.how_it_ended()}. "
             "Is the file complete, and is there enough memory? AROS_LOCAL_CONTEXT sets the size of the context."

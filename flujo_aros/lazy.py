@@ -13,6 +13,12 @@ _EXTRAS: Final = (
     *("rich", "sqlalchemy", "typer", "yaml"),
 )
 """Modules that `pip install flujo_aros` does not install without an extra; the reader needs none of them."""
+_DURABLE: Final = {
+    "dbos": ("durable runs need", "durable"),
+    "psycopg": ("durable runs need", "durable"),
+    "temporalio": ("durable runs on Temporal need", "temporal"),
+}
+"""Modules of which each has its own extra: the start of the error, and the extra."""
 
 
 LazyNames: TypeAlias = tuple[Callable[[str], object], Callable[[], list[str]]]
@@ -71,7 +77,12 @@ def missing_extra(error: ModuleNotFoundError, wanted: str, module: str) -> Modul
     flujo_aros.Runner needs an extra: pip install 'flujo_aros[pipelines]'
     """
     missing = (error.name or "").partition(".")[0]
-    if missing not in _EXTRAS:
+    package = module.split(".")[1]
+    if missing in _DURABLE:
+        needs, extra = _DURABLE[missing]
+    elif missing in _EXTRAS:
+        agents = package in ("host", "recovery", "settings", "testing")
+        needs, extra = f"{wanted} needs", "agents" if agents else "durable" if package == "durable" else "pipelines"
+    else:
         return None
-    extra = "agents" if module.split(".")[1] in ("host", "recovery", "settings", "testing") else "pipelines"
-    return ModuleNotFoundError(f"{wanted} needs an extra: pip install 'flujo_aros[{extra}]'", name=missing)
+    return ModuleNotFoundError(f"{needs} an extra: pip install 'flujo_aros[{extra}]'", name=missing)

@@ -88,6 +88,36 @@ def test_the_linter_names_its_extra() -> None:
     assert result.stderr.endswith("flujo_aros.lint.lint_files needs an extra: pip install 'flujo_aros[pipelines]'\n")
 
 
+@pytest.mark.parametrize(
+    ("module", "absent", "message"),
+    [
+        ("durable", "dbos", "durable runs need an extra: pip install 'flujo_aros[durable]'"),
+        ("durable", AGENTS, "flujo_aros.durable needs an extra: pip install 'flujo_aros[durable]'"),
+        (
+            "durable.temporal",
+            "temporalio",
+            "durable runs on Temporal need an extra: pip install 'flujo_aros[temporal]'",
+        ),
+    ],
+)
+def test_importing_durable_runs_without_their_extra_is_an_import_error_that_names_it(
+    module: str, absent: str, message: str
+) -> None:
+    code = f"try:\n    import flujo_aros.{module}\nexcept ImportError as error:\n    print(error)"
+    assert python(code, absent=absent).stdout == f"{message}\n"
+
+
+def test_a_durable_command_without_the_extra_says_so_in_one_line_and_exits_with_2() -> None:
+    code = """
+import sys
+sys.argv = ['aros', 'submit', 'blueprints/invoice.yaml', '--input', 'x', '--db', 'sqlite://']
+from flujo_aros.cli.__main__ import main; main()
+"""
+    result = python(code, absent="dbos")
+    assert result.stderr == "durable runs need an extra: pip install 'flujo_aros[durable]'\n"
+    assert (result.stdout, result.returncode) == ("", 2)
+
+
 @pytest.mark.parametrize("absent", [AGENTS, "yaml"])
 def test_the_command_says_in_one_line_which_extra_it_needs(absent: str) -> None:
     code = "import sys; sys.argv = ['aros', 'lint', '.']\nfrom flujo_aros.cli.__main__ import main; main()"

@@ -231,14 +231,14 @@ def _json_or_text(value: str, what: str) -> Any:
 
 
 def given_contract(schema: str | None, where: str | None = None, folders: Sequence[Path] = ()) -> Contract[Any]:
-    """Return the contract for a schema (`FILE`, `module:Type` or `FILE.py:Type`) and the place of its payload
-    (`tagged:result`). Modules that are not installed may be in `folders`.
+    """Return the contract for a schema (`FILE`, inline JSON, `module:Type` or `FILE.py:Type`) and the place of its
+    payload (`tagged:result`). Modules that are not installed may be in `folders`.
 
     Raises `UsageError` if either cannot be loaded, `ContractError` if it cannot be compiled.
     """
     if where is None:
         if schema is None:
-            raise UsageError("--schema is missing: pass a JSON Schema file, or a type as module:Type")
+            raise UsageError("--schema is missing: pass a JSON Schema, inline or in a file, or a type as module:Type")
         return compile_contract(_given_schema(schema, folders))
     has_options = where.startswith("{")  # a mapping, as in a blueprint: {tagged: result, strict: false}
     try:
@@ -290,7 +290,9 @@ def _is_reference(module: str, name: str) -> bool:
 
 
 def _given_schema(schema: str, folders: Sequence[Path]) -> Any:
-    """Return the JSON Schema in a file, or a type, whose module is imported."""
+    """Return the JSON Schema in a file, or the one written inline, or a type, whose module is imported."""
+    if schema.lstrip().startswith("{"):
+        return _parsed_schema(schema, "inline")
     path = Path(schema)
     if path.exists() and not path.is_dir():  # a pipe (`<(jq …)`) works like a file
         return _schema_file(schema)
@@ -298,14 +300,19 @@ def _given_schema(schema: str, folders: Sequence[Path]) -> Any:
     if not _is_reference(module, name):
         what = "that is a folder" if path.is_dir() else "there is no such file"
         types = "a type as module:Type or FILE.py:Type"
-        raise UsageError(f"--schema {schema!r}: {what}; pass a JSON Schema file, or {types}")
+        raise UsageError(f"--schema {schema!r}: {what}; pass a JSON Schema, inline or in a file, or {types}")
     return _import("--schema", module, name, folders)
 
 
 def _schema_file(name: str) -> dict[str, Any] | bool:
+    """Return the JSON Schema in a file."""
     if name.endswith(SUFFIX):
         raise UsageError(f"--schema {name!r} is a Python file: name the type in it, as {name}:Type")
-    text = file_text(name, "--schema")
+    return _parsed_schema(file_text(name, "--schema"), name)
+
+
+def _parsed_schema(text: str, name: str) -> dict[str, Any] | bool:
+    """Return a JSON Schema that is written in JSON, or in YAML if its name says so. Raises `UsageError`."""
     try:
         schema: Any = _yaml(text, name) if name.endswith(SUFFIXES) else json.loads(text.removeprefix("\ufeff"))
     except BlueprintError as error:

@@ -688,7 +688,7 @@ class Read(Command, module="read"):
 
     schema: str | None = option(
         "--schema FILE|module:Type",
-        "A JSON Schema (.json or .yaml), or a Python type to import: shop.models:Order, or ./models.py:Order.",
+        "A JSON Schema (.json, .yaml or inline), or a Python type to import: shop.models:Order, or ./models.py:Order.",
     )
     where: str | None = option(
         "--contract tagged:TAG|text:TAG|block:KEY,…|event:KIND,…",

@@ -19,15 +19,16 @@ Nothing else in the package imports `dbos`.
 
 from __future__ import annotations
 
-from flujo_aros.errors import UsageError
+from flujo_aros.lazy import missing_extra
 
 try:
     from flujo_aros.durable.engine import Durable
     from flujo_aros.durable.handle import DurableHandle
     from flujo_aros.pipeline.per_minute import PerMinute
 except ModuleNotFoundError as error:  # pragma: no cover - the extra is installed where this is tested
-    if error.name not in ("dbos", "sqlalchemy", "psycopg"):
+    missing = missing_extra(error, "flujo_aros.durable", "flujo_aros.durable")
+    if missing is None:
         raise
-    raise UsageError("durable runs need an extra: pip install 'flujo_aros[durable]'") from error
+    raise missing from None  # the message alone says what to do
 
 __all__ = ["Durable", "DurableHandle", "PerMinute"]

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Final, ParamSpec, Self, cast
 from uuid import uuid4
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, EnqueueOptions, SetWorkflowID
@@ -27,7 +27,7 @@ from dbos import error as engine_errors
 from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 
-from flujo_aros.database import add_functions
+from flujo_aros.database import add_functions, database_url
 from flujo_aros.durable.checkpoint import Checkpoints, EngineRows, draw_ids, rows_of
 from flujo_aros.durable.handle import DurableHandle
 from flujo_aros.durable.limits import SharedLimits
@@ -103,12 +103,13 @@ class Durable:
 
     Only one `Durable` can be open per process; close it with `close()` or by leaving its `with` block.
 
-    Raises `UsageError` at the first run if the URL cannot be used.
+    Raises `UsageError` for an invalid URL, and at the first run for a database that cannot be opened.
     """
 
     def __init__(
         self, url: str, *, live: bool = False, limits: Mapping[str, PerMinute] | None = None, create: bool = True
     ) -> None:
+        database_url(url, "durable database")
         self.url = url
         self.live = live
         self.limits = dict(limits or {})
@@ -131,6 +132,7 @@ class Durable:
         self._queues: Sequence[str] = ()
         self._local: dict[str, _Local] = {}
         self._active: dict[str, _Active] = {}
+        self._loops: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
         self._performed: Counter[str] = Counter()
         self._forgotten: set[str] = set()
         self._draining = False
@@ -274,6 +276,8 @@ class Durable:
             self._client.destroy()
         if self._launched:
             DBOS.destroy()
+        for loop in list(self._loops):  # DBOS replaced their default executor by its own, and has just shut it down
+            loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
         if "locks" in self.__dict__:
             self.locks.release()
         if self._store is not None:
@@ -399,6 +403,7 @@ class Durable:
         """Execute a run in this process for a caller that awaits it."""
         local = self._local[task.run_id] = _Local(runner, task)
         with SetWorkflowID(workflow_of(task.run_id, segment)):
+            self._loops.add(asyncio.get_running_loop())
             handle = await DBOS.start_workflow_async(_aros_run, task.run_id, segment)
         waiting = asyncio.ensure_future(handle.get_result())
         try:

@@ -30,6 +30,7 @@ from flujo_aros.durable.recorder import Keep, RunRecording, Table
 from flujo_aros.durable.store import Ending, RunRow, StepRow
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host.recorded import CallMade, PendingCall, Record, recorder
+from flujo_aros.lazy import missing_extra
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.pause import as_given, as_saved, step_with_deps
 from flujo_aros.pipeline.results import RunResult
@@ -52,7 +53,10 @@ try:
     from temporalio.exceptions import TimeoutError as WorkerLost
     from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 except ModuleNotFoundError as error:  # pragma: no cover - the extra is installed where this is tested
-    raise UsageError("durable runs on Temporal need an extra: pip install 'flujo_aros[temporal]'") from error
+    missing = missing_extra(error, "flujo_aros.durable.temporal", "flujo_aros.durable.temporal")
+    if missing is None:
+        raise
+    raise missing from None
 
 T = TypeVar("T")
 Journal: TypeAlias = dict[str, Any]

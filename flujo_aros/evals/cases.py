@@ -291,6 +291,8 @@ def read_dataset(file: str | Path, option: str = "cases") -> list[Case]:
 
 def _dataset_of(file: str | Path, option: str) -> tuple[list[Case], tuple[str, ...]]:
     """Return the cases of a dataset file, and the evaluators that are not applied to them."""
+    if not isinstance(cast("object", file), (str, Path)):
+        raise UsageError(f"{option}: expected the path of a pydantic-evals dataset, not {file!r}")
     path = Path(file)
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -384,6 +386,9 @@ def as_cases(given: Iterable[Case | Mapping[str, Any] | tuple[Any, Any]]) -> Seq
     >>> as_cases([("2 + 2", 4)])[0].expected
     4
     """
+    if isinstance(cast("object", given), (str, Mapping)) or not isinstance(cast("object", given), Iterable):
+        found = type(cast("object", given)).__name__
+        raise UsageError(f"cases must be a list of Case, mappings or (input, expected), not {found}")
     return [_given(number, each) for number, each in enumerate(given)]
 
 

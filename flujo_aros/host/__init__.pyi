@@ -26,11 +26,13 @@ from flujo_aros.host.response import USED_UP as USED_UP, rejects_schema as rejec
 from flujo_aros.host.recover import fitted as fitted
 from flujo_aros.host.models import (
     counted as counted,
+    Models as Models,
     ModelSource as ModelSource,
     made_model as made_model,
     named_model as named_model,
     most_for_call as most_for_call,
     profile_of as profile_of,
+    source_of as source_of,
 )
 from flujo_aros.host.spec import (
     Approval as Approval,

@@ -7,9 +7,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from genai_prices import Usage, calc_price
 from genai_prices.data_snapshot import get_snapshot
@@ -83,6 +84,25 @@ class ModelSource(Protocol):
     async def model(self, name: str) -> Model:
         """Return the model of this name, ready for requests."""
         ...
+
+
+Models: TypeAlias = ModelSource | Model
+"""A source of models, or one model that serves every name."""
+
+
+def source_of(models: Models | None) -> ModelSource | None:
+    """Return the models as a source; a single model serves every name."""
+    if isinstance(models, Model) and not hasattr(models, "model"):
+        return _SameModel(models)
+    return cast("ModelSource | None", models)
+
+
+@dataclass(frozen=True, slots=True)
+class _SameModel:
+    only_model: Model
+
+    async def model(self, name: str) -> Model:  # noqa: ARG002 - the signature of a `ModelSource`
+        return self.only_model
 
 
 async def named_model(name: str, models: ModelSource | None, *, repeated: bool = False) -> Model:

@@ -28,6 +28,7 @@ from flujo_aros.events import (
     observing,
     span,
 )
+from flujo_aros.host import source_of
 from flujo_aros.pipeline.execution import Budget, Execution, Frame, LiveOf, Recording, Sleep
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot, emit_run_finished
 from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepLimits, as_pipeline
@@ -39,7 +40,7 @@ from flujo_aros.redaction import secrets_among
 from flujo_aros.settings import current_settings
 
 if TYPE_CHECKING:
-    from flujo_aros.host import ModelSource
+    from flujo_aros.host import Models, ModelSource
     from flujo_aros.recovery import Evidence
 
 StreamedEvent: TypeAlias = RunStarted | StepStarted | StepFinished | RunFinished | LiveEvent
@@ -207,9 +208,9 @@ _OPTIONS: Final = {
         words="StepLimits, or None", hint="use `StepLimits(max_requests=3)`", fits=_or_none(is_a("StepLimits"))
     ),
     "models": Option(
-        words="a source of models, which has `model(name)`, or None",
+        words="a Model of pydantic-ai, a source of models, which has `model(name)`, or None",
         hint="in tests `ScriptedModel(reply)`; otherwise an object with `async def model(self, name)`",
-        fits=_or_none(has("model")),
+        fits=lambda value: value is None or has("model")(value) or is_a("Model")(value),
     ),
     "engine": Option(
         words="an engine, or None",
@@ -226,9 +227,10 @@ class Runner(Generic[T_co]):
     `journal` records the runs: a `Journal`, or any observer. `observers` receive every event of a run (see
     `flujo_aros.events`). They should not raise: an exception in one fails the step or run in progress. `on_result` is
     called once with the result of each run, even if it was cancelled and nothing is returned. `usage_limits` are the
-    limits of one run. Local models that the steps name are started on first use and stopped with the run, unless
-    `models` provides them. `evidence`, a callable such as `journal.evidence`, supplies the statistics for ladders with
-    `adaptive=True`. `sleep` waits between retries. `engine` executes the runs: `InProcess()`, the default, or
+    limits of one run. `models` provides the models that the steps name: one pydantic-ai model for all of them, or a
+    source with `async def model(self, name)`. Without it, local models are started on first use and stopped with the
+    run. `evidence`, a callable such as `journal.evidence`, supplies the statistics for ladders with `adaptive=True`.
+    `sleep` waits between retries. `engine` executes the runs: `InProcess()`, the default, or
     `flujo_aros.durable.Durable(url)`, whose runs survive crashes.
 
     >>> from flujo_aros.pipeline.step import Call
@@ -244,7 +246,7 @@ class Runner(Generic[T_co]):
         observers: Sequence[Observer] = (),
         on_result: Callable[[RunResult], None] | None = None,
         usage_limits: StepLimits | None = None,
-        models: ModelSource | None = None,
+        models: Models | None = None,
         evidence: Evidence | Callable[[], Evidence] | None = None,
         sleep: Sleep = asyncio.sleep,
         engine: Engine | None = None,
@@ -264,7 +266,7 @@ class Runner(Generic[T_co]):
         self.observers = tuple(observers) if journal is None else (journal, *observers)
         self.on_result = on_result
         self.usage_limits = usage_limits
-        self.models = models
+        self.models = source_of(models)
         self.evidence = evidence if evidence is None or callable(evidence) else lambda: evidence
         self.sleep = sleep
         self.engine: Engine = InProcess() if engine is None else engine

@@ -116,10 +116,17 @@ def test_schema_may_be_a_type_of_a_file_or_folder_that_is_named(
     assert (result.exit_code, json.loads(result.stdout)) == (0, {"qty": 3})
 
 
+def test_schema_may_be_json_on_the_command_line(aros: Aros) -> None:
+    schema = '{"type": "object", "properties": {"qty": {"type": "integer"}}, "required": ["qty"]}'
+    result = aros("read", "--schema", schema, text='{"qty": 3}')
+    assert (result.exit_code, json.loads(result.stdout)) == (0, {"qty": 3})
+
+
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
         ("nowhere.json", "no such file"),
+        ('{"type": ', "--schema 'inline' is not JSON"),
         ("nowhere:Order", "no module 'nowhere'"),
         ("json:Order", "no attribute 'Order'"),
         ("decimal:getcontext", "cannot be used as a contract"),

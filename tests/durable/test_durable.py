@@ -285,7 +285,7 @@ def test_a_step_that_never_settled_keeps_a_run_from_being_completed(tmp_path: Pa
     ],
 )
 def test_a_wrong_url_is_one_sentence(url: str, said: str) -> None:
-    with Durable(url) as durable, pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=said), Durable(url) as durable:
         Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")
 
 
@@ -608,6 +608,21 @@ def test_a_worker_with_another_blueprint_version_parks_the_run(tmp_path: Path) -
         durable.launch(["default"])
         with pytest.raises(UsageError, match="started with a different version"):
             asyncio.run(durable.handle("r").result())
+
+
+def test_after_a_database_is_closed_its_event_loop_opens_another_and_runs_threads(tmp_path: Path) -> None:
+    async def main() -> list[int]:
+        for name in ("first", "second"):
+            with Durable(f"sqlite:///{tmp_path / name}.sqlite") as durable:
+                run = await Runner(Call("count", function=len), engine=durable).run("four")
+        return [run.output, await asyncio.to_thread(len, "abc")]
+
+    assert asyncio.run(main()) == [4, 3]
+
+
+def test_an_invalid_url_is_refused_when_the_engine_is_made() -> None:
+    with pytest.raises(UsageError, match="durable database cannot be opened at 3: expected a file"):
+        Durable(3)  # type: ignore[arg-type]  # as a caller without a type checker may
 
 
 @pytest.mark.slow

@@ -38,6 +38,7 @@ from flujo_aros import (
     load_blueprint,
 )
 from flujo_aros.blueprint.load import parse_blueprint
+from flujo_aros.evals import evaluate_sync, read_dataset
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.options import declared_options
 from flujo_aros.pipeline.step import Coercion
@@ -135,8 +136,17 @@ WRONG: list[tuple[Make, str]] = [
     (lambda: parse_blueprint("", allow=None), 'allow must be a list of names of modules, such as ["shop"], not None'),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, usage_limits={"max_requests": 3}), "Runner: usage_limits must be StepLimits, or None, not"),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, engine="durable"), "Runner: engine must be an engine, or None, not 'durable'"),  # type: ignore[arg-type]  # as above
-    (lambda: Runner(CALL, models={"local:x": 1}), "Runner: models must be a source of models, which has"),  # type: ignore[arg-type]  # as above
+    (
+        lambda: Runner(CALL, models={"local:x": 1}),
+        "Runner: models must be a Model of pydantic-ai, a source of models",
+    ),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, on_result="x"), "Runner: on_result must be a function of a RunResult, or None, not 'x'"),  # type: ignore[arg-type]  # as above
+    (
+        lambda: evaluate_sync(Runner(CALL), None),
+        "cases must be a list of Case, mappings or (input, expected), not No",
+    ),  # type: ignore[arg-type]  # as above
+    (lambda: evaluate_sync(Runner(CALL), "rows.jsonl"), "cases must be a list of Case, mappings or (input, expected)"),  # type: ignore[arg-type]  # as above
+    (lambda: read_dataset(None), "cases: expected the path of a pydantic-evals dataset, not None"),  # type: ignore[arg-type]  # as above
     (lambda: Pipeline(CALL), "Pipeline: steps must be a list of steps, not Call("),  # type: ignore[arg-type]  # as above
     (lambda: Pipeline([CALL], name=3), "Pipeline: name must be a string, not 3"),  # type: ignore[arg-type]  # as above
     (lambda: Processing(stages="retry"), "processing.stages must be a list of stages, each a name or a mapping"),  # type: ignore[arg-type]  # as above

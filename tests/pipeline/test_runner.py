@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
 
 from flujo_aros import (
     AgentSpec,
@@ -207,6 +208,12 @@ def test_an_agent_in_place_of_a_function_gets_an_error_that_says_where_it_belong
         match=r"its type is Worker; the only object accepted here is a pydantic-ai Agent, in the `uses` of a step",
     ):
         Runner(Call("a", function=f"{__name__}:WORKER")).run_sync()
+
+
+def test_one_model_of_pydantic_ai_serves_every_name():
+    steps = [Step(name, AgentSpec(model=f"openai:{name}")) for name in ("a", "b")]
+    run = Runner(Pipeline(steps), models=TestModel(custom_output_text="hello")).run_sync("x")
+    assert [step.value for step in run.steps] == ["hello", "hello"]
 
 
 def test_a_pipeline_without_local_models_never_loads_their_engine():

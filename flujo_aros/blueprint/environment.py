@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from flujo_aros.blueprint.document import Node, read_scalar
 from flujo_aros.errors import Place, UsageError
-from flujo_aros.host import endpoint_of, missing_provider, mistaken
+from flujo_aros.host import endpoint_of, find_name_error, missing_provider
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.spelling import nearest
 
@@ -260,7 +260,7 @@ class Chosen:
         if self.no_profile:
             raise UsageError(self.no_profile)
         for name in sorted(self.theirs) if self.every or self.instead else ():
-            why = missing_provider(name) or mistaken(name)
+            why = missing_provider(name) or find_name_error(name)
             if why is not None:
                 raise UsageError(f"--model {name!r} (in Python: models=...): {why}")
         for name in self.instead:

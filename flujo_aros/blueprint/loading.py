@@ -29,7 +29,7 @@ from flujo_aros.blueprint.files import not_utf8, why_unread
 from flujo_aros.configured import hints_of, models_in, owner_of, sentence
 from flujo_aros.contract import SchemaValues, compile_contract, misspelt_in, misspelt_of
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, Suggestion, UsageError
-from flujo_aros.host import AgentSpec, mistaken
+from flujo_aros.host import AgentSpec, find_name_error
 from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
@@ -555,7 +555,7 @@ class Loading:
         """Record an error if the value here cannot be the name of a model."""
         if node is None or not isinstance(node.value, str) or node.value in self.chosen.theirs:
             return  # `Chosen.check` checks the names given by the caller
-        why = mistaken(node.value)
+        why = find_name_error(node.value)
         if why is not None:
             self.doubt(node.place, why)
         refused = rejected_endpoint(node.value, self.environment.get(node.value, ""), self.allow)

@@ -279,7 +279,7 @@ class _Batch:
         row.
         """
         from flujo_aros.evals.replies import PaidCalls
-        from flujo_aros.host import recorded_by
+        from flujo_aros.host import record_calls
 
         if row.error is not None:
             return self._rejected_row(row.error)
@@ -288,7 +288,7 @@ class _Batch:
         except UsageError as error:
             return self._rejected_row(str(error))
         calls = PaidCalls(self.limits, self.cache)
-        with with_positions(self.options.blueprint), recorded_by(calls):
+        with with_positions(self.options.blueprint), record_calls(calls):
             result = await runner.run(row_input, {**self.context, **row.context}, self.deps, run_id=run_id_of(row))
         if result.paused is not None:
             where = {"results": str(self.results.path.resolve()), "id": row.id, "mark": row.mark}

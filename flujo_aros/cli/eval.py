@@ -83,13 +83,13 @@ def _judge(options: Eval) -> Pipeline | None:
     if judge.endswith((".yaml", ".yml")):
         return _load(Blueprint(blueprint=Path(judge), allow=options.allow, folders=options.folders))
     from flujo_aros.evals.evaluation import judge_by
-    from flujo_aros.host import local_name_error, made_model
+    from flujo_aros.host import create_model, local_name_error
 
     try:
         if why := local_name_error(judge):
             raise UsageError(why)
         if not judge.startswith("local:"):
-            made_model(judge)
+            create_model(judge)
     except UsageError as error:
         raise UsageError(f"--judge: {error}") from error
     return judge_by(judge)

@@ -90,7 +90,7 @@ def execute(
     Raises `BlueprintError` for errors that can be found before any model call.
     """
     from flujo_aros.evals.replies import PaidCalls
-    from flujo_aros.host import recorded_by
+    from flujo_aros.host import record_calls
     from flujo_aros.pipeline.per_minute import CallsPerMinute
 
     console = stderr_console()
@@ -101,7 +101,7 @@ def execute(
                 held.enter_context(with_positions(blueprint))
             held.enter_context(stdout_reserved())
             if cache is not None:
-                held.enter_context(recorded_by(PaidCalls(CallsPerMinute(), cache)))
+                held.enter_context(record_calls(PaidCalls(CallsPerMinute(), cache)))
             kept = held.enter_context(journal())
             watching = held.enter_context(progress(console))
             observers, evidence = (new_mask().hear, watching, *kept.observers), kept.evidence

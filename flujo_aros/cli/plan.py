@@ -150,13 +150,13 @@ def check_deps(pipeline: Pipeline, options: Deps) -> None:
 
 def _check_model(blueprint: Path, step: PipelineStep) -> None:
     """Raise `UsageError` for an agent step of the pipeline itself, which will run, without its key or its package."""
-    from flujo_aros.host import AgentSpec, made_model
+    from flujo_aros.host import AgentSpec, create_model
 
     agent = step.facts.agent if is_agent_step(step) else None
     if not isinstance(agent, AgentSpec) or agent.model.startswith("local:"):
         return
     try:
-        made_model(agent.model)
+        create_model(agent.model)
     except UsageError as error:
         raise UsageError(f"{blueprint}: step {step.name!r}: {error}") from error
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar
 from flujo_aros.durable.limits import SharedLimits
 from flujo_aros.durable.store import DatabaseError, Ending, RunRow, StepRow, Superseded, TextRow, Unwritten
 from flujo_aros.events import BufferedObserver, LiveEvent, Observer, TextAppended, TextDelta, TextReplaced
-from flujo_aros.host import CallMade, PendingCall, Record, recorded_by
+from flujo_aros.host import CallMade, PendingCall, Record, record_calls
 from flujo_aros.outcome import Accepted
 from flujo_aros.pipeline.ledger import RunLedger, Settlement, Slot
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
@@ -187,7 +187,7 @@ class RunRecording:
     def calls_of(self, slot: Slot) -> Generator[None]:
         """Record every model call inside the block as one of this step."""
         begun = self.deferred.get(slot.name)
-        with recorded_by(_Calls(self, slot.name, 0 if begun is None else begun.pauses)):
+        with record_calls(_Calls(self, slot.name, 0 if begun is None else begun.pauses)):
             yield
 
     def plain(self, step: PipelineStep, settlement: Settlement[Any]) -> Settlement[Any]:

@@ -764,7 +764,7 @@ def _record_by_turn(turn: int) -> Generator[None]:
     if calls is None:
         yield
         return
-    with host.recorded_by(_CallsOfTurn(calls, turn)):
+    with host.record_calls(_CallsOfTurn(calls, turn)):
         yield
 
 

@@ -20,7 +20,7 @@ from flujo_aros.evals.replies import NO_REPLY, PaidCalls, Replies, ReplyCache
 from flujo_aros.evals.scoring import FieldScore, Match, check_of, holds_check, score
 from flujo_aros.evals.stop import SAME_FAILURES, Stop, run_all
 from flujo_aros.events import AskFinished, Event, observing
-from flujo_aros.host import AgentSpec, recorded_by
+from flujo_aros.host import AgentSpec, record_calls
 from flujo_aros.json_data import is_dict, value_place
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.condition import Condition
@@ -380,7 +380,7 @@ class _Evaluating:
         run_id = uuid4().hex
         async with AsyncExitStack() as held:
             held.enter_context(observing(hear))
-            held.enter_context(recorded_by(paying if recorded is None else recorded))
+            held.enter_context(record_calls(paying if recorded is None else recorded))
             context = {**self.context, **case.context}
             result = await self.runner.run(case.live_input(), context, self.deps, run_id=run_id)
         self.saved += paying.saved
@@ -449,7 +449,7 @@ class _Evaluating:
         if judge is None:
             raise AssertionError("there is no judge")
         question = {"input": case.input, "output": as_plain(output), "expected": as_plain(case.expected)}
-        with recorded_by(paying):
+        with record_calls(paying):
             result = await judge.run(question)
         self.judged += result.usage
         self.saved += paying.saved

@@ -21,16 +21,16 @@ from flujo_aros.host.content import (
     with_live_content as with_live_content,
     with_saved_content as with_saved_content,
 )
-from flujo_aros.host.request import Call as Call, calls_made_by as calls_made_by, request_once as request_once
+from flujo_aros.host.request import Call as Call, redirect_calls as redirect_calls, request_once as request_once
 from flujo_aros.host.response import USED_UP as USED_UP, rejects_schema as rejects_schema
-from flujo_aros.host.recover import fitted as fitted
+from flujo_aros.host.recover import fit_event_fields as fit_event_fields
 from flujo_aros.host.models import (
-    counted as counted,
+    has_known_price as has_known_price,
     Models as Models,
     ModelSource as ModelSource,
-    made_model as made_model,
+    create_model as create_model,
     named_model as named_model,
-    most_for_call as most_for_call,
+    max_call_cost as max_call_cost,
     profile_of as profile_of,
     source_of as source_of,
 )
@@ -43,8 +43,8 @@ from flujo_aros.host.spec import (
     LOCAL_MODEL as LOCAL_MODEL,
     Result as Result,
     endpoint_of as endpoint_of,
-    meant_provider as meant_provider,
-    mistaken as mistaken,
+    suggest_provider as suggest_provider,
+    find_name_error as find_name_error,
     local_name_error as local_name_error,
     nearest_local as nearest_local,
     object_schema as object_schema,
@@ -66,7 +66,7 @@ from flujo_aros.host.recorded import (
     PendingCall as PendingCall,
     Question as Question,
     Record as Record,
-    recorded_by as recorded_by,
+    record_calls as record_calls,
     recorder as recorder,
 )
 from flujo_aros.host.stream import Live as Live
@@ -83,6 +83,6 @@ from flujo_aros.host.run import (
     StageRecord as StageRecord,
     recording as recording,
 )
-from flujo_aros.host.request import is_refused as is_refused, remember as remember
+from flujo_aros.host.request import is_refused as is_refused, remember_refusal as remember_refusal
 from flujo_aros.host.spec import AgentSpec as AgentSpec, OutputMode as OutputMode
 from flujo_aros.host.request import instrument_agents as instrument_agents

@@ -52,7 +52,7 @@ from flujo_aros.host.content import Prompt
 from flujo_aros.host.models import ModelSource, can_stream, named_model, once, profile_of
 from flujo_aros.host.output import Wire, lacks_envelope, shown_contract, structured, without_deferral
 from flujo_aros.host.recorded import recorded_run
-from flujo_aros.host.recover import Recovery, clean_history, put_behind, recover, recover_text
+from flujo_aros.host.recover import Recovery, clean_history, missing_block_text, recover, recover_text
 from flujo_aros.host.request import (
     TOOL,
     AgentSpan,
@@ -60,25 +60,25 @@ from flujo_aros.host.request import (
     ReportedCall,
     capabilities_in,
     count,
-    in_some_form,
     is_instrumented,
     make_call,
     reject_misfit,
+    request_with_fallback,
     schema_request,
+    separate_instrumentation,
     text_in,
-    uninstrumented,
     with_instructions,
 )
 from flujo_aros.host.response import (
     PROVIDER_FAULTS,
     arguments_of,
     asks_after_empty_reply,
+    has_only_thinking,
     issue_of,
     no_output_in,
     reason_of,
     rescue,
     retry_after_of,
-    says_nothing,
     sentence,
     with_answer,
     with_blank,
@@ -141,11 +141,11 @@ def _of_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None) -> Dir
     mode = spec.output_mode
     if mode == "auto":
         mode = "native" if profile_of(model).get("supports_json_schema_output") else "prompted"
-    request = None if contract is None or _is_asked_in_words(contract, mode) else schema_request(contract, mode)
+    request = None if contract is None or _is_described_in_prompt(contract, mode) else schema_request(contract, mode)
     parameters, key = request or (TEXT, None)
     instructions = spec.system_prompt
     if contract is not None and request is None:
-        instructions = f"{instructions}\n\n{_words(contract) or ''}".strip()
+        instructions = f"{instructions}\n\n{_output_description(contract) or ''}".strip()
     settings = cast("ModelSettings", dict(spec.model_settings)) if spec.model_settings else None
     parameters = with_instructions(parameters, instructions)
     return DirectAgent(spec.name, model, contract, instructions or None, settings, parameters, key)
@@ -172,20 +172,20 @@ def _with_tools(spec: AgentSpec, model: Model | None, *tools: Any) -> Agent[Any,
         raise UsageError(f"the agent {spec.name!r} cannot be built: {error}") from error
 
 
-def _words(contract: Contract[Any]) -> str | None:
+def _output_description(contract: Contract[Any]) -> str | None:
     """Return the description of the output in the prompt. Tags are explained by the author, who knows their purpose."""
     return None if isinstance(contract, TaggedContract) else contract.instruction()
 
 
 def _output_type(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> Any:
     """Return the output type for pydantic-ai: the schema as an object, or text if it cannot express the schema."""
-    like = None if _is_asked_in_words(contract, mode) else structured(object_schema(contract.json_schema))
+    like = None if _is_described_in_prompt(contract, mode) else structured(object_schema(contract.json_schema))
     if like is None:
         return str
     return {"native": NativeOutput, "prompted": PromptedOutput, "tool": ToolOutput}[mode](like)
 
 
-def _is_asked_in_words(contract: Contract[Any], mode: str) -> bool:
+def _is_described_in_prompt(contract: Contract[Any], mode: str) -> bool:
     of_text = contract.mode in ("tagged", "text", "block") or (contract.mode == "event" and mode == "prompted")
     return of_text or not contract.json_schema
 
@@ -272,12 +272,12 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     path: Callable[[], Awaitable[Outcome[T]]]
     # This is the only place where the two paths diverge: an agent without tools needs no agent graph.
     if not isinstance(agent, AgentSpec):
-        path = partial(_hosted, agent, "auto", run, resumed)
+        path = partial(_run_pydantic_agent, agent, "auto", run, resumed)
     elif agent.is_direct:
         path = DirectRun(await direct_agent(agent, wanted, models, repeated=repeated), run).outcome
     else:
         model = await named_model(agent.model, models, repeated=repeated)
-        path = partial(_hosted, once(_with_tools, agent, model, *tools), agent.output_mode, run, resumed)
+        path = partial(_run_pydantic_agent, once(_with_tools, agent, model, *tools), agent.output_mode, run, resumed)
     if isinstance(agent, AgentSpec):
         timeout = agent.timeout
     if live is not None:
@@ -285,7 +285,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
         showing = run.viewer = Showing(live, shown, run)
     try:
         with recording(run):
-            outcome = await (path() if timeout is None else _in_time(path, timeout, run))
+            outcome = await (path() if timeout is None else _run_within_timeout(path, timeout, run))
         # The final decision if the agent has an Aros with its own contract, or nothing was read. No check runs
         # twice, because it would clean its own result again.
         left = [check for check in every if check not in run.exchange.judged] if every else ()
@@ -300,7 +300,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     return AgentRun(outcome, tuple(run.stages), spent, run.calls, run.added)
 
 
-async def _in_time(path: Callable[[], Awaitable[Outcome[T]]], seconds: float, run: Run) -> Outcome[T]:
+async def _run_within_timeout(path: Callable[[], Awaitable[Outcome[T]]], seconds: float, run: Run) -> Outcome[T]:
     clock = asyncio.timeout(seconds)
     try:
         async with clock:
@@ -312,7 +312,7 @@ async def _in_time(path: Callable[[], Awaitable[Outcome[T]]], seconds: float, ru
         return Rejected(Reason.PROVIDER, (issue,), _last_text(run))
 
 
-async def _hosted(
+async def _run_pydantic_agent(
     agent: Agent[Any, Any], mode: OutputMode, run: Run, resumed: tuple[Deferral, Mapping[str, Decision]] | None
 ) -> Outcome[Any]:
     """Run a pydantic-ai agent, with `Aros` active. An agent that only writes text is asked for the contract."""
@@ -321,14 +321,17 @@ async def _hosted(
     extra: dict[str, Any] = {"user_prompt": run.prompt, "message_history": run.history or None}
     if resumed is not None:
         deferral, decisions = resumed
-        before, extra = deferral.before, _resumed(deferral, decisions)
+        before, extra = deferral.before, _resume_arguments(deferral, decisions)
     schema_sent, instructions = False, None
     if contract is not None and without_deferral(agent.output_type) is str:
         if mode == "auto":
             native = isinstance(agent.model, Model) and bool(profile_of(agent.model).get("supports_json_schema_output"))
             mode = "native" if native else "prompted"
         output = _output_type(contract, mode)
-        schema_sent, instructions = mode == "native" and output is not str, _words(contract) if output is str else None
+        schema_sent, instructions = (
+            mode == "native" and output is not str,
+            _output_description(contract) if output is str else None,
+        )
         extra["output_type"] = [output, DeferredToolRequests]
     has_own = any(isinstance(part, Aros) for part in capabilities_in(agent.root_capability))
     extra.update(recorded_run(agent, () if has_own else (Aros(contract, run.ladder),)))
@@ -337,7 +340,7 @@ async def _hosted(
     try:
         with ExitStack() as around:
             around.push(_name_server)
-            result = await deferring(agent).run(
+            result = await with_deferral(agent).run(
                 instructions=instructions,
                 deps=run.deps,
                 model_settings=run.settings,
@@ -352,14 +355,14 @@ async def _hosted(
         return run.outcome
     except PROVIDER_FAULTS as error:
         silent = _no_output(run.exchange, error)
-        return _failed(error, run, schema_sent=schema_sent) if silent is None else silent
+        return _provider_rejection(error, run, schema_sent=schema_sent) if silent is None else silent
     messages = result.all_messages()
     if isinstance(result.output, DeferredToolRequests):
         tools = run.exchange.parameters.function_tools
         raise CallsDeferred(_deferral_of(result.output, messages, tools, before))
     run.added = tuple(messages[before:])
     if run.outcome is None:
-        return _unread(result.output, result.response.text or "", contract)
+        return _accept_unread(result.output, result.response.text or "", contract)
     if contract is None and isinstance(run.outcome, Accepted):
         return replace(run.outcome, value=result.output)  # the result of the agent's own output functions
     return run.outcome
@@ -400,13 +403,13 @@ def _graph_streams(agent: Agent[Any, Any]) -> bool:
     return is_instrumented(agent)
 
 
-def _failed(error: Exception, run: Run, *, schema_sent: bool) -> Rejected:
+def _provider_rejection(error: Exception, run: Run, *, schema_sent: bool) -> Rejected:
     """Return the outcome of a run that ended with a provider error."""
     issue = issue_of(error, schema_sent=schema_sent)
     return Rejected(reason_of(error), (issue,), _last_text(run), retry_after=retry_after_of(error))
 
 
-def _unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:
+def _accept_unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:
     """Return the outcome for an output that needed no reading, such as plain text."""
     if contract is None:
         return Accepted(cast("T", output), Trust.CLEAN, "first", (), text)
@@ -474,7 +477,7 @@ class DirectRun(Generic[T]):
         run = self.run
         run.claimed, run.output_type = True, str  # an agent that a check runs has its own run
         # The spans of an instrumented model are opened around the whole run, which asks the model in it.
-        run.model, run.instrument = uninstrumented(self.agent.model)
+        run.model, run.instrument = separate_instrumentation(self.agent.model)
         run.name, run.messages, run.limits = self.agent.name, list(run.history), run.limits or UsageLimits()
         self.conversation = run.run_id = str(uuid4())
         for message in run.messages:
@@ -487,7 +490,7 @@ class DirectRun(Generic[T]):
             with run.observed(run.deps, agent.settings):
                 return await (self._outcome() if run.instrument is None else self._in_span(run.instrument))
         except PROVIDER_FAULTS as error:
-            return _failed(error, run, schema_sent=agent.parameters.output_mode == "native")
+            return _provider_rejection(error, run, schema_sent=agent.parameters.output_mode == "native")
         except UserError as error:
             message = f"the agent cannot run as specified: {str(error).rstrip('.')}"
             hint = "; set `output_mode: auto`" if "not supported by this model" in message else ""
@@ -525,22 +528,22 @@ class DirectRun(Generic[T]):
             outcome = Accepted(text, Trust.CLEAN, "first", (), text) if judged is None else judged
         else:
             if run.viewer is not None and isinstance(contract, BlockContract):
-                text = await self._put_behind(contract, text, run.viewer)
-            wire = self._wire(contract, text)
+                text = await self._append_missing_block(contract, text, run.viewer)
+            wire = self._wire_for(contract, text)
             outcome, _ = await recover(run, wire, text, call_id=call_id)
         if isinstance(outcome, Accepted):
             if call_id is not None:
-                self._say(ModelRequest(parts=[ToolReturnPart(TOOL, _DONE, tool_call_id=call_id)]))
+                self._append_message(ModelRequest(parts=[ToolReturnPart(TOOL, _DONE, tool_call_id=call_id)]))
             run.added = tuple(run.messages[len(run.history) :])
         if run.limits is not None:
             run.limits.check_cost(run.usage)
         return outcome
 
-    def _say(self, message: ModelMessage) -> None:
+    def _append_message(self, message: ModelMessage) -> None:
         message.run_id, message.conversation_id = self.run.run_id, self.conversation
         self.run.messages.append(message)
 
-    def _wire(self, contract: Contract[Any], text: str) -> Wire:
+    def _wire_for(self, contract: Contract[Any], text: str) -> Wire:
         """Return the contract of the text, inside the envelope around a non-object value if the reply has one."""
         key = self.agent.key
         if key is not None and lacks_envelope(text, contract, key):
@@ -555,7 +558,7 @@ class DirectRun(Generic[T]):
         """
         agent, run = self.agent, self.run
         run.check_call()
-        self._say(ModelRequest(parts=[UserPromptPart(run.prompt)], instructions=agent.instructions))
+        self._append_message(ModelRequest(parts=[UserPromptPart(run.prompt)], instructions=agent.instructions))
         settings = merge_model_settings(merge_model_settings(run.model.settings, agent.settings), run.settings)
         context = ModelRequestContext(
             model=run.model,
@@ -573,25 +576,25 @@ class DirectRun(Generic[T]):
             )
             async with ReportedCall(run, call) as report:
                 if run.viewer is not None:
-                    call = replace(call, listen=partial(self._listen, run.viewer, report))
+                    call = replace(call, listen=partial(self._stream_reply, run.viewer, report))
                 report.response = await make_call(call)
             return report.response
 
         try:
-            response = await in_some_form(run.model, agent.parameters, run, asking)
+            response = await request_with_fallback(run.model, agent.parameters, run, asking)
         except PROVIDER_FAULTS as error:
             found = rescue(run, agent.parameters, error)
             if found is None:
                 raise
             response = found
-        self._say(response)
+        self._append_message(response)
         count(response, run, self.own)
         if response.state == "suspended":
             raise UsageError(_PUT_OFF)
         run.exchange.response = response
         return response
 
-    async def _listen(self, viewer: Viewer, report: ReportedCall, live: StreamedResponse) -> ModelResponse:
+    async def _stream_reply(self, viewer: Viewer, report: ReportedCall, live: StreamedResponse) -> ModelResponse:
         """Show a reply while it streams, end the stream once the rest is useless, and return what has arrived."""
         stream = WatchedStream(live, self.agent.parameters, report)
         try:
@@ -631,14 +634,16 @@ class DirectRun(Generic[T]):
             exchange.unknown_tool = unknown.issues[0]
             # No provider accepts a tool call without its result, so the feedback is sent as text.
             response = replace(response, parts=[part for part in response.parts if not isinstance(part, ToolCallPart)])
-        if exchange.fault is None and says_nothing(response) and not text:  # white space may already have been shown
+        if (
+            exchange.fault is None and has_only_thinking(response) and not text
+        ):  # white space may already have been shown
             response = with_blank(response, parameters, exchange)
         return response
 
-    async def _put_behind(self, contract: BlockContract, text: str, viewer: Viewer) -> str:
+    async def _append_missing_block(self, contract: BlockContract, text: str, viewer: Viewer) -> str:
         """Return the text with its missing block. A reply that was already shown can only be appended to."""
         run = self.run
-        added = put_behind(run, text, await Recovery(run, self._wire(contract, text)).outcome(text))
+        added = missing_block_text(run, text, await Recovery(run, self._wire_for(contract, text)).outcome(text))
         if added:
             clean_history(run, text + added, None)
             await viewer.append(added)
@@ -662,7 +667,7 @@ def _deferral_of(
     """Return the deferral of a run that pydantic-ai ended with these requests."""
     schemas = {tool.name: tool.parameters_json_schema for tool in tools}
 
-    def waiting(call: ToolCallPart, kind: Literal["approval", "result"]) -> DeferredCall:
+    def deferred_call(call: ToolCallPart, kind: Literal["approval", "result"]) -> DeferredCall:
         metadata = requests.metadata.get(call.tool_call_id)
         return DeferredCall(
             id=call.tool_call_id,
@@ -673,12 +678,12 @@ def _deferral_of(
             metadata=None if metadata is None else to_jsonable_python(metadata, fallback=str),
         )
 
-    calls = [waiting(call, "approval") for call in requests.approvals]
-    calls += [waiting(call, "result") for call in requests.calls]
+    calls = [deferred_call(call, "approval") for call in requests.approvals]
+    calls += [deferred_call(call, "result") for call in requests.calls]
     return Deferral(calls=calls, messages=plain_conversation(messages), before=before)
 
 
-def _resumed(deferral: Deferral, decisions: Mapping[str, Decision]) -> dict[str, Any]:
+def _resume_arguments(deferral: Deferral, decisions: Mapping[str, Decision]) -> dict[str, Any]:
     """Return the arguments for `Agent.run` to continue, given the decision on each call, by its id."""
     results = DeferredToolResults()
     for call, decision in decisions.items():
@@ -699,7 +704,7 @@ class CallsDeferred(Exception):
         self.deferral = deferral
 
 
-def deferring(agent: Agent[Any, Any]) -> Agent[Any, Any]:
+def with_deferral(agent: Agent[Any, Any]) -> Agent[Any, Any]:
     """Return the agent, allowed to end with deferred tool calls whatever its output type."""
     # A custom `output_type` for the run would do the same, but builds a new schema for each run, and is rejected where
     # the agent has output validators.

@@ -28,7 +28,15 @@ from pydantic_core import to_json
 
 from flujo_aros.contract import BlockContract, compile_contract, path_of
 from flujo_aros.errors import ContractError, UsageError
-from flujo_aros.host.output import PartialOutput, Wire, agent_contract, contract_of, model_contract, settled_as, wire_of
+from flujo_aros.host.output import (
+    PartialOutput,
+    Wire,
+    agent_contract,
+    contract_of,
+    model_contract,
+    wire_of,
+    without_second_read,
+)
 from flujo_aros.host.recover import (
     Question,
     Recovery,
@@ -37,7 +45,7 @@ from flujo_aros.host.recover import (
     ask_model,
     clean_history,
     is_repaired,
-    put_behind,
+    missing_block_text,
     recover,
     recover_text,
     summary_of,
@@ -47,11 +55,11 @@ from flujo_aros.host.response import (
     PROVIDER_FAULTS,
     CallsMeant,
     asks_after_empty_reply,
+    has_only_thinking,
     issue_of,
     no_output_in,
     reason_of,
     rescue,
-    says_nothing,
     was_cut,
     with_answer,
     with_blank,
@@ -170,7 +178,7 @@ class Aros(AbstractCapability[Any]):
         if isinstance(model, WatchedModel):
             return None
         run = self._runs.get(_asking.get())
-        behind = None if run is None else self._put_behind
+        behind = None if run is None else self._append_missing_block
         run = run or Run(capture=self.capture_content)  # a durable engine may call from outside a run
         return WatchedModel(model, run, buffered=self.buffer_stream, behind=behind)
 
@@ -217,7 +225,7 @@ class Aros(AbstractCapability[Any]):
         exchange.request, exchange.response = request_context, response
         asks_again = ctx.retry < ctx.max_retries
         response = with_answer(response, run, asks_again=asks_again)
-        if not asks_again and says_nothing(response) and asks_after_empty_reply(run):
+        if not asks_again and has_only_thinking(response) and asks_after_empty_reply(run):
             return with_blank(response, exchange.parameters, exchange)
         return response
 
@@ -252,7 +260,7 @@ class Aros(AbstractCapability[Any]):
             return await handler(wire.text_of(accepted) if isinstance(output, str) else wire.json_of(accepted))
 
         call_id = call.tool_call_id if call else None
-        return await _recovered(run, wire, text, validate, call_id, output_function=output_context.has_function)
+        return await _value_or_raise(run, wire, text, validate, call_id, output_function=output_context.has_function)
 
     async def wrap_output_process(
         self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: WrapOutputProcessHandler
@@ -279,10 +287,10 @@ class Aros(AbstractCapability[Any]):
         async def validate(accepted: Accepted[Any]) -> Any:
             if own is None:
                 return await handler(_output_of(wire, accepted, output))
-            with settled_as(wire.settled(accepted, None)):
+            with without_second_read(wire.settled(accepted, None)):
                 return await handler(wire.text_of(accepted))
 
-        return await _recovered(run, wire, output, validate)
+        return await _value_or_raise(run, wire, output, validate)
 
     # Engines store the name in their workflows, so it can never change.
     @durable_operation(name="ask")
@@ -319,19 +327,19 @@ class Aros(AbstractCapability[Any]):
             run.output_type = ctx.agent.output_type if ctx.agent else None
             run.wanted = agent_contract(run.output_type) or self.contract or run.contract
             run.own_ladder, run.capture, run.clean_history = self.ladder, self.capture_content, self.clean_history
-            run.annotate, run.put = True, partial(self._put, run)
+            run.annotate, run.put = True, partial(self._answer_ask, run)
         run.context, run.run_id, run.name = ctx, ctx.run_id or "", (ctx.agent.name or "") if ctx.agent else ""
         run.usage, run.limits, run.messages, run.deps = ctx.usage, ctx.usage_limits, ctx.messages, ctx.deps
         # In a realtime session it is not a `Model`, which matters only to a ladder that would ask it.
         run.model = cast("Model", ctx.model.wrapped if isinstance(ctx.model, WatchedModel) else ctx.model)
         return run
 
-    async def _put(self, run: Run, ask: Ask) -> Reply:
+    async def _answer_ask(self, run: Run, ask: Ask) -> Reply:
         if not isinstance(cast("object", run.model), Model):
             raise UsageError(f"Aros cannot ask {run.model.model_name!r} again: it does not support single requests")
         return await self.ask(cast("RunContext[Any]", run.context), Question.of(ask, run))
 
-    async def _put_behind(self, ctx: RunContext[Any], response: ModelResponse) -> str:
+    async def _append_missing_block(self, ctx: RunContext[Any], response: ModelResponse) -> str:
         """Return the missing block of a reply that has already been shown, which can only be appended.
 
         A buffered text becomes the output itself before it is shown.
@@ -359,14 +367,14 @@ class Aros(AbstractCapability[Any]):
         if is_replaced:
             exchange.settled = (text, outcome)
             return ""
-        return put_behind(run, text, outcome)
+        return missing_block_text(run, text, outcome)
 
 
 _asking: Final[ContextVar[str]] = ContextVar("flujo_aros_asking", default="")
 """The run whose request is being prepared. The host does not name it when it asks for the wrapper of a model."""
 
 
-async def _recovered(
+async def _value_or_raise(
     run: Run, wire: Wire, text: str, validate: Validate, call_id: str | None = None, *, output_function: bool = False
 ) -> Any:
     """Return the value of an output. Raises `OutputError` if there is none."""

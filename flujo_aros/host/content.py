@@ -58,39 +58,39 @@ def with_saved_content(value: object) -> object:
     >>> with_saved_content(["What is this?", BinaryContent(b"GIF89a", media_type="image/gif")])[1]["$content"]["data"]
     'R0lGODlh'
     """
-    return _saved(value) if any(is_content(part) or _is_marked(part) for part in _parts(value)) else value
+    return _to_plain(value) if any(is_content(part) or _is_marked(part) for part in _parts(value)) else value
 
 
 def with_live_content(value: object) -> object:
     """Restore the value from the plain JSON that `with_saved_content` returned."""
-    return _live(value) if any(_is_marked(part) for part in _parts(value)) else value
+    return _from_plain(value) if any(_is_marked(part) for part in _parts(value)) else value
 
 
 def _is_marked(part: object) -> bool:
     return isinstance(part, Mapping) and _SAVED in part
 
 
-def _saved(value: object) -> object:
+def _to_plain(value: object) -> object:
     if is_content(value):
         return {_SAVED: _content_type().dump_python(value, mode="json")}
     if isinstance(value, Mapping):
-        members = {key: _saved(each) for key, each in cast("Mapping[object, object]", value).items()}
+        members = {key: _to_plain(each) for key, each in cast("Mapping[object, object]", value).items()}
         return {_SAVED: {"kind": _MAPPING, "members": members}} if _SAVED in members else members
-    return [_saved(each) for each in cast("Sequence[object]", value)] if isinstance(value, (list, tuple)) else value
+    return [_to_plain(each) for each in cast("Sequence[object]", value)] if isinstance(value, (list, tuple)) else value
 
 
-def _live(value: object) -> object:
+def _from_plain(value: object) -> object:
     if isinstance(value, list):
-        return [_live(each) for each in cast("list[object]", value)]
+        return [_from_plain(each) for each in cast("list[object]", value)]
     if not isinstance(value, dict):
         return value
     members = cast("dict[object, object]", value)
     if _SAVED not in members:
-        return {key: _live(each) for key, each in members.items()}
+        return {key: _from_plain(each) for key, each in members.items()}
     described = cast("dict[str, object]", members[_SAVED])
     if described["kind"] == _MAPPING:
         inner = cast("dict[object, object]", described["members"])
-        return {key: _live(each) for key, each in inner.items()}
+        return {key: _from_plain(each) for key, each in inner.items()}
     return _content_type().validate_python(described)
 
 
@@ -167,13 +167,13 @@ def with_named_content(value: object, folder: Path) -> object:
     if len(members) == 1:
         key, name = next(iter(members.items()))
         if key == _FILE and isinstance(name, str):
-            return _named_file(name, folder)
+            return _content_of_file(name, folder)
         if key == _URL and isinstance(name, str):
-            return _named_address(name)
+            return _content_at_url(name)
     return {key: with_named_content(each, folder) for key, each in members.items()}
 
 
-def _named_file(name: str, folder: Path) -> object:
+def _content_of_file(name: str, folder: Path) -> object:
     file = (folder / name).resolve()
     if not file.is_relative_to(folder.resolve()):
         raise UsageError(
@@ -190,7 +190,7 @@ def _named_file(name: str, folder: Path) -> object:
         ) from error
 
 
-def _named_address(url: str) -> object:
+def _content_at_url(url: str) -> object:
     found = content_at(url) if url.startswith(("https://", "http://")) else None
     if found is None:
         raise UsageError(
@@ -200,11 +200,11 @@ def _named_address(url: str) -> object:
     return found
 
 
-def mark_of(content: object) -> str:
+def describe_content(content: object) -> str:
     """Return the description of non-text content in records: its type, size and hash, or its URL, but never its bytes.
 
     >>> from pydantic_ai import BinaryContent
-    >>> mark_of(BinaryContent(b"GIF89a", media_type="image/gif"))
+    >>> describe_content(BinaryContent(b"GIF89a", media_type="image/gif"))
     '[image/gif, 6 bytes, sha256 610f5ae4d76e]'
     """
     data, url = getattr(content, "data", None), str(getattr(content, "url", getattr(content, "file_id", "")))

@@ -22,7 +22,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.wrapper import WrapperModel
 
 from flujo_aros.errors import UsageError
-from flujo_aros.host.spec import LOCAL, endpoint_of, missing_provider, mistaken
+from flujo_aros.host.spec import LOCAL, endpoint_of, find_name_error, missing_provider
 
 MadeT = TypeVar("MadeT")
 
@@ -50,7 +50,7 @@ def _at_endpoint(name: str, url: str) -> Model:
     raise UsageError(f"the model {name!r} has an address; write openai:NAME@URL or openai-responses:NAME@URL")
 
 
-def made_model(name: str) -> Model:
+def create_model(name: str) -> Model:
     """Return the model with a name known to pydantic-ai, or at `openai:NAME@URL`.
 
     Raises `UsageError` if an API key, a package or the provider is missing.
@@ -59,10 +59,12 @@ def made_model(name: str) -> Model:
     try:
         return infer_model(name) if url is None else _at_endpoint(name, url)
     except (UserError, ImportError) as error:
-        raise UsageError(missing_provider(name) or mistaken(name) or _unusable(name, str(error))) from None
+        raise UsageError(
+            missing_provider(name) or find_name_error(name) or _explain_unusable(name, str(error))
+        ) from None
 
 
-def _unusable(name: str, why: str) -> str:
+def _explain_unusable(name: str, why: str) -> str:
     """Return the reason why a model cannot be used, in the host's words if they are about this model."""
     package = re.search(r"pydantic-ai-slim\[([\w-]+)\]", why)
     if package is not None:
@@ -118,12 +120,12 @@ async def named_model(name: str, models: ModelSource | None, *, repeated: bool =
     if name.startswith("local:"):
         message = f"the model {name!r} runs on this machine, but no source of local models was given (models=...)"
         raise UsageError(message)
-    return once(_made_once if repeated else made_model, sys.intern(name))
+    return once(_create_without_retries if repeated else create_model, sys.intern(name))
 
 
-def _made_once(name: str) -> Model:
+def _create_without_retries(name: str) -> Model:
     """Return the model without the retries of its provider's client."""
-    model = made_model(name)
+    model = create_model(name)
     client = getattr(model, "client", None)
     if isinstance(getattr(client, "max_retries", None), int):
         cast("Any", client).max_retries = 0
@@ -183,17 +185,17 @@ _REPORTS_COST: Final = "gateway/"
 """The prefix of providers that report the cost of each reply."""
 
 
-def counted(name: str) -> bool:
+def has_known_price(name: str) -> bool:
     """Return whether a cost limit counts the calls of this model, because their price is known, at least afterwards.
 
-    >>> counted("openai:gpt-4o-mini"), counted("local:smollm2"), counted("openai:gpt-4o-mini@http://127.0.0.1:8000/v1")
+    >>> has_known_price("openai:gpt-4o-mini"), has_known_price("local:smollm2"), has_known_price("openai:gpt-4o-mini@http://127.0.0.1:8000/v1")
     (True, True, False)
     """
     provider, _, model = name.partition(":")
-    return provider == LOCAL or provider.startswith(_REPORTS_COST) or _found(provider, model) is not None
+    return provider == LOCAL or provider.startswith(_REPORTS_COST) or _find_in_price_list(provider, model) is not None
 
 
-def most_for_call(name: str, output_tokens: int | None, *, caches: bool = False) -> Decimal | str:
+def max_call_cost(name: str, output_tokens: int | None, *, caches: bool = False) -> Decimal | str:
     """Return the maximum cost of one call to this model in US dollars, or a string that says why it is unknown and what
     to do.
 
@@ -201,17 +203,17 @@ def most_for_call(name: str, output_tokens: int | None, *, caches: bool = False)
     `caches` means that prompts may be written to the provider's cache, which may cost more. A model on this machine
     costs nothing.
 
-    >>> most_for_call("local:smollm2", None)
+    >>> max_call_cost("local:smollm2", None)
     Decimal('0')
-    >>> most_for_call("openai:gpt-4o-mini", None)
+    >>> max_call_cost("openai:gpt-4o-mini", None)
     'a reply of openai:gpt-4o-mini may have any length; set `max_tokens` in `model_settings`'
     """
     provider, _, model = name.partition(":")
     if provider == LOCAL:
         return Decimal(0)
-    known = _found(provider, model)
+    known = _find_in_price_list(provider, model)
     if known is None:
-        return f"no price is known for {name}; {_CAP if counted(name) else _UNCOUNTED}"
+        return f"no price is known for {name}; {_CAP if has_known_price(name) else _UNCOUNTED}"
     found, info = known
     if info.context_window is None:
         return f"the context size of {name} is unknown; {_CAP}"
@@ -225,7 +227,7 @@ def most_for_call(name: str, output_tokens: int | None, *, caches: bool = False)
     return max(price.total_price for price in prices)
 
 
-def _found(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
+def _find_in_price_list(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
     """Return the model in the price list. A model at its own address is a different one, even with the same name."""
     if endpoint_of(f"{provider}:{model}") is not None:
         return None

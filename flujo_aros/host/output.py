@@ -57,7 +57,7 @@ from flujo_aros.contract import (
 )
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.host.models import Once
-from flujo_aros.host.spec import ENVELOPE, envelope_schema, followed, object_schema
+from flujo_aros.host.spec import ENVELOPE, envelope_schema, follow_root_ref, object_schema
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
 from flujo_aros.reading.payload import apply_checks_async
@@ -118,8 +118,8 @@ class PlainValues:
         if self.key is None:
             return verdict if isinstance(verdict, Invalid) else Valid(value, verdict.conversions)
         if isinstance(verdict, Invalid):
-            return Invalid(_moved(verdict.issues, self.key))
-        return Valid(value, _moved(verdict.conversions, self.key))
+            return Invalid(_add_envelope_key(verdict.issues, self.key))
+        return Valid(value, _add_envelope_key(verdict.conversions, self.key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Wire:
     @classmethod
     def of(cls, contract: Contract[Any], *, wanted: bool, key: str | None = None) -> Wire:
         """Return the wire for a user's contract (`wanted`) or the host's own."""
-        return _wires.get(_between, contract, wanted, key)
+        return _wires.get(_create_wire, contract, wanted, key)
 
     def without_envelope(self, text: str) -> Wire:
         """Return the wire for a reply that is the value itself, without the envelope that was asked for."""
@@ -194,9 +194,9 @@ class Wire:
     def settled(self, outcome: Outcome[Any], host_value: Any) -> Outcome[Any]:
         """Return the outcome for the user: the typed value instead of plain JSON, and paths without the envelope."""
         if isinstance(outcome, Degraded):
-            return replace(outcome, because=self._refused(outcome.because))
+            return replace(outcome, because=self._without_envelope(outcome.because))
         if isinstance(outcome, Rejected):
-            return self._refused(outcome)
+            return self._without_envelope(outcome)
         if self.as_written:
             return replace(outcome, value=outcome.text)
         if self.contract is self.wanted:
@@ -211,7 +211,7 @@ class Wire:
         value = verdict.value
         if self.key is None:
             return replace(outcome, value=value)
-        repairs = tuple(replace(repair, path=self._inside(repair.path)) for repair in outcome.repairs)
+        repairs = tuple(replace(repair, path=self._path_without_envelope(repair.path)) for repair in outcome.repairs)
         return replace(outcome, value=value, repairs=repairs)
 
     def unsettled(self, outcome: Accepted[Any]) -> Accepted[Any]:
@@ -221,12 +221,14 @@ class Wire:
         plain = to_jsonable_python(outcome.value, by_alias=True)
         return replace(outcome, value=plain if self.key is None else {self.key: plain})
 
-    def _refused(self, rejected: Rejected) -> Rejected:
+    def _without_envelope(self, rejected: Rejected) -> Rejected:
         if self.wanted is None or self.key is None:
             return rejected
-        return replace(rejected, issues=tuple(replace(i, path=self._inside(i.path)) for i in rejected.issues))
+        return replace(
+            rejected, issues=tuple(replace(i, path=self._path_without_envelope(i.path)) for i in rejected.issues)
+        )
 
-    def _inside(self, path: str) -> str:
+    def _path_without_envelope(self, path: str) -> str:
         start = f"$.{self.key}"
         return f"${path.removeprefix(start)}" if path.startswith((f"{start}.", f"{start}[")) or path == start else path
 
@@ -266,16 +268,16 @@ def _in_union(kind: str, value: Any) -> Any:
 _wires: Final = Once(256)
 
 
-def _between(contract: Contract[Any], wanted: bool, key: str | None) -> Wire:  # noqa: FBT001 (as `Wire.of` has it)
+def _create_wire(contract: Contract[Any], wanted: bool, key: str | None) -> Wire:  # noqa: FBT001 (as `Wire.of` has it)
     own: Contract[Any] = contract.at_once
     sent = own
     if own.mode not in _TYPED:
-        checks = tuple(_of_plain(check, own, key) for check in own.checks)
+        checks = tuple(_check_plain(check, own, key) for check in own.checks)
         sent = replace(own, values=PlainValues(own.values, key), checks=checks)
     return Wire(sent, own if wanted else None, key, contract.awaited)
 
 
-def _of_plain(check: Check, contract: Contract[Any], key: str | None) -> Check:
+def _check_plain(check: Check, contract: Contract[Any], key: str | None) -> Check:
     """Return a check of typed values, as a check of their plain JSON."""
 
     def of_plain(plain: Any) -> Any:
@@ -309,10 +311,10 @@ def wire_of(
         schema = definition.parameters_json_schema
     else:
         schema = _ANY if definition is None else definition.json_schema
-    return _wires.get(_asked, schema, like, wanted, has_function)
+    return _wires.get(_wire_of_schema, schema, like, wanted, has_function)
 
 
-def _asked(schema: JsonSchema, like: Any, wanted: Contract[Any] | None, has_function: bool) -> Wire:  # noqa: FBT001
+def _wire_of_schema(schema: JsonSchema, like: Any, wanted: Contract[Any] | None, has_function: bool) -> Wire:  # noqa: FBT001
     if wanted is not None and wanted.mode in _TYPED:
         return Wire.of(wanted, wanted=True)
     if wanted is not None:
@@ -339,15 +341,15 @@ def _type_contract(like: Any) -> Contract[Any] | None:
 
 
 def _same_shape(one: JsonSchema, other: JsonSchema) -> bool:
-    one, other = followed(one), followed(other)
+    one, other = follow_root_ref(one), follow_root_ref(other)
     return one.get("type") == other.get("type") == "object" and _members(one) == _members(other)
 
 
 def _is_envelope_of(outer: JsonSchema, inner: JsonSchema) -> bool:
-    if _members(outer) != {ENVELOPE} or _members(followed(inner)) == {ENVELOPE}:
+    if _members(outer) != {ENVELOPE} or _members(follow_root_ref(inner)) == {ENVELOPE}:
         return False
-    held = followed({**outer["properties"][ENVELOPE], "$defs": outer.get("$defs", {})})
-    plain = followed(inner)
+    held = follow_root_ref({**outer["properties"][ENVELOPE], "$defs": outer.get("$defs", {})})
+    plain = follow_root_ref(inner)
     return all(held.get(word) == plain.get(word) for word in ("type", "enum", "const"))
 
 
@@ -355,7 +357,7 @@ def _members(schema: JsonSchema) -> set[str]:
     return set(schema.get("properties", {}))
 
 
-def _moved(issues: tuple[Issue, ...], key: str) -> tuple[Issue, ...]:
+def _add_envelope_key(issues: tuple[Issue, ...], key: str) -> tuple[Issue, ...]:
     return tuple(replace(issue, path=f"$.{key}{issue.path.removeprefix('$')}") for issue in issues)
 
 
@@ -389,7 +391,7 @@ def output_type(contract: Any) -> Any:
         like = structured(schema) if schema and object_schema(schema) == schema else None
     if like is None or isinstance(like, TypeAdapter):
         return _text_output(wanted)
-    return Annotated[like, AfterValidator(partial(_checked, wanted.checks))] if wanted.checks else like
+    return Annotated[like, AfterValidator(partial(_apply_checks, wanted.checks))] if wanted.checks else like
 
 
 def structured(schema: JsonSchema) -> Any:
@@ -402,7 +404,7 @@ def structured(schema: JsonSchema) -> Any:
         return None
 
 
-def _checked(checks: tuple[Check, ...], value: Any) -> Any:
+def _apply_checks(checks: tuple[Check, ...], value: Any) -> Any:
     clean, issues, _ = judge(value, checks)
     if issues:
         message = "; ".join(issue.message for issue in issues)
@@ -501,7 +503,7 @@ def allows_nothing(like: Any) -> bool:
 
 
 @contextmanager
-def settled_as(accepted: Outcome[Any]) -> Generator[None]:
+def without_second_read(accepted: Outcome[Any]) -> Generator[None]:
     """Make the text functions return this value instead of reading the text again."""
     token = _settled.set(accepted if isinstance(accepted, Accepted) else None)
     try:

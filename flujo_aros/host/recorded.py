@@ -1,7 +1,7 @@
 """Recorded model calls: the data that a durable engine stores for each call, and its replay in a recovered run.
 
 A durable engine activates a `CallRecorder` for each attempt of a step. Then every call of the direct path and of a
-ladder goes through it (see `request.calls_made_by`); the model of a pydantic-ai agent is a `RecordedModel`, and its
+ladder goes through it (see `request.redirect_calls`); the model of a pydantic-ai agent is a `RecordedModel`, and its
 tools go through `RecordedTools`. The recorder makes the call, or returns what was recorded before a crash. Replies,
 provider errors and tool results are plain JSON. Without a recorder, nothing in this module runs.
 """
@@ -30,8 +30,8 @@ from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_core import to_jsonable_python
 
 from flujo_aros.errors import UsageError
-from flujo_aros.host.models import made_model
-from flujo_aros.host.request import Call, calls_made_by, request_once, size_of, usage_of
+from flujo_aros.host.models import create_model
+from flujo_aros.host.request import Call, redirect_calls, request_once, size_of, usage_of
 from flujo_aros.host.response import PROVIDER_FAULTS, retry_after_of, sentence
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.usage import Usage
@@ -91,26 +91,26 @@ def recorder() -> CallRecorder | None:
 
 
 @contextmanager
-def recorded_by(calls: CallRecorder) -> Generator[None]:
+def record_calls(calls: CallRecorder) -> Generator[None]:
     """Record every model call inside the block."""
 
     async def direct(call: Call, /) -> ModelResponse:
         kind = f"{call.stage} {call.attempt}"
-        return _reply_of(*await _recorded(calls, lambda: request_once(call), call, kind))
+        return _reply_of(*await _record_request(calls, lambda: request_once(call), call, kind))
 
     token = _recorder.set(calls)
     try:
-        with calls_made_by(direct):
+        with redirect_calls(direct):
             yield
     finally:
         _recorder.reset(token)
 
 
-def _question(call: Call) -> str:
+def _request_hash(call: Call) -> str:
     """Return a hash of a request without parts that differ between runs: times, and ids of runs, replies and calls."""
     parts = [named(call.model), call.messages, dict(call.settings or {}), call.parameters]
     plain = to_jsonable_python(parts, fallback=lambda value: type(value).__qualname__, bytes_mode="base64")
-    return hashlib.sha256(json.dumps(_lasting(plain), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(_without_volatile(plain), sort_keys=True).encode()).hexdigest()
 
 
 _PASSING: Final = frozenset(
@@ -118,13 +118,13 @@ _PASSING: Final = frozenset(
 )
 
 
-def _lasting(plain: Any) -> Any:
+def _without_volatile(plain: Any) -> Any:
     if is_dict(plain):
-        return {key: _lasting(value) for key, value in plain.items() if key not in _PASSING}
-    return [_lasting(value) for value in plain] if is_list(plain) else plain
+        return {key: _without_volatile(value) for key, value in plain.items() if key not in _PASSING}
+    return [_without_volatile(value) for value in plain] if is_list(plain) else plain
 
 
-async def _recorded(
+async def _record_request(
     calls: CallRecorder,
     ask: Callable[[], Awaitable[ModelResponse]],
     request: Call,
@@ -146,18 +146,18 @@ async def _recorded(
             response = await ask()
         except PROVIDER_FAULTS as error:
             response, failed = so_far(), error
-            return CallMade(_fault(error, response))
+            return CallMade(_fault_record(error, response))
         finally:
             _recorder.reset(token)
         return CallMade({"reply": _RESPONSE.dump_python(response, mode="json")}, usage_of(response))
 
-    size, question = size_of(request.messages), partial(_question, request)
+    size, question = size_of(request.messages), partial(_request_hash, request)
     record = await calls.call(PendingCall(kind, make, named(request.model), size, question))
     if response is not None or failed is not None:
         return response, failed
     fault: dict[str, Any] = record.get("fault") or {}
     written = record.get("reply") or fault.get("partial")
-    return None if written is None else _RESPONSE.validate_python(written), _rebuilt(fault) if fault else None
+    return None if written is None else _RESPONSE.validate_python(written), _rebuild_error(fault) if fault else None
 
 
 def _reply_of(response: ModelResponse | None, fault: Exception | None) -> ModelResponse:
@@ -186,7 +186,7 @@ class RecordedModel(WrapperModel):
             return await self.wrapped.request(messages, model_settings, model_request_parameters)
         asked = Call(self.wrapped, messages, model_request_parameters, model_settings)
         ask = partial(self.wrapped.request, messages, model_settings, model_request_parameters)
-        return _reply_of(*await _recorded(calls, ask, asked, "own"))
+        return _reply_of(*await _record_request(calls, ask, asked, "own"))
 
     @asynccontextmanager
     async def request_stream(
@@ -226,7 +226,7 @@ class RecordedModel(WrapperModel):
             return opened.result().get() if opened.done() else None
 
         request, was_read = Call(self.wrapped, messages, model_request_parameters, model_settings), False
-        recording = asyncio.ensure_future(_recorded(calls, ask, request, "own", so_far))
+        recording = asyncio.ensure_future(_record_request(calls, ask, request, "own", so_far))
         try:
             both: list[asyncio.Future[Any]] = [opened, recording]
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
@@ -253,9 +253,9 @@ class _Ended:
     def __init__(self, stream: StreamedResponse) -> None:
         self.fault: Exception | None = None
         # Returned by `__aiter__` from now on: the host hands out the iterator stored here.
-        stream._event_iterator = self._watched(aiter(stream))  # pyright: ignore[reportPrivateUsage]
+        stream._event_iterator = self._watch_events(aiter(stream))  # pyright: ignore[reportPrivateUsage]
 
-    async def _watched(
+    async def _watch_events(
         self, events: AsyncIterator[ModelResponseStreamEvent]
     ) -> AsyncGenerator[ModelResponseStreamEvent]:
         try:
@@ -271,13 +271,13 @@ class _Replayed(CompletedStreamedResponse):
 
     def __init__(self, response: ModelResponse, fault: Exception | None, parameters: ModelRequestParameters) -> None:
         super().__init__(response, model_request_parameters=parameters, replay_events=True)
-        self._fault = fault
+        self._fault_record = fault
 
     async def _get_event_iterator(self) -> AsyncGenerator[Any]:
         async for event in super()._get_event_iterator():
             yield event
-        if self._fault is not None:
-            raise self._fault
+        if self._fault_record is not None:
+            raise self._fault_record
 
 
 class RecordedTools(AbstractCapability[Any]):
@@ -300,7 +300,7 @@ class RecordedTools(AbstractCapability[Any]):
         async def make() -> CallMade:
             token = _recorder.set(None)  # model calls made by the tool are part of this call
             try:
-                with calls_made_by(request_once):
+                with redirect_calls(request_once):
                     value = await handler(args)
             finally:
                 _recorder.reset(token)
@@ -320,14 +320,14 @@ def recorded_run(agent: Agent[Any, Any], add: Sequence[AbstractCapability[Any]])
     model = agent.model
     if recorder() is None or model is None:
         return {"capabilities": add}
-    made = model if isinstance(model, Model) else made_model(str(model))
+    made = model if isinstance(model, Model) else create_model(str(model))
     return {"capabilities": (*add, RecordedTools()), "model": RecordedModel(made)}
 
 
 _RESPONSE: Final[TypeAdapter[ModelResponse]] = TypeAdapter(ModelResponse)
 
 
-def _fault(error: Exception, so_far: ModelResponse | None = None) -> Record:
+def _fault_record(error: Exception, so_far: ModelResponse | None = None) -> Record:
     fault: dict[str, Any] = {
         "type": type(error).__name__,
         "message": getattr(error, "message", str(error)),
@@ -341,16 +341,16 @@ def _fault(error: Exception, so_far: ModelResponse | None = None) -> Record:
     if wait is not None:
         fault["retry_after"] = wait
     if isinstance(error, FallbackExceptionGroup):
-        fault["inner"] = [_fault(inner)["fault"] for inner in error.exceptions]
+        fault["inner"] = [_fault_record(inner)["fault"] for inner in error.exceptions]
     if so_far is not None:
         fault["partial"] = _RESPONSE.dump_python(so_far, mode="json")
     return {"fault": fault}
 
 
-def _rebuilt(fault: Mapping[str, Any]) -> Exception:
+def _rebuild_error(fault: Mapping[str, Any]) -> Exception:
     """Return the recorded provider error. Only errors of known types are restored."""
     if "inner" in fault:
-        return FallbackExceptionGroup(str(fault["message"]), [_rebuilt(inner) for inner in fault["inner"]])
+        return FallbackExceptionGroup(str(fault["message"]), [_rebuild_error(inner) for inner in fault["inner"]])
     named = getattr(exceptions, str(fault["type"]), None)
     body, message = fault.get("body"), str(fault["message"])
     if "status_code" in fault:

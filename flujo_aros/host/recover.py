@@ -45,7 +45,7 @@ from flujo_aros.contract import (
 )
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import observing
-from flujo_aros.host.models import made_model, profile_of
+from flujo_aros.host.models import create_model, profile_of
 from flujo_aros.host.output import Wire
 from flujo_aros.host.request import (
     AgentSpan,
@@ -57,7 +57,7 @@ from flujo_aros.host.request import (
     is_refused,
     make_call,
     prompt_cut,
-    remember,
+    remember_refusal,
     schema_request,
     size_of,
     text_in,
@@ -65,7 +65,7 @@ from flujo_aros.host.request import (
     usage_of,
     with_instructions,
 )
-from flujo_aros.host.response import PROVIDER_FAULTS, fault_in, no_output_in, sentence, thought_in, was_cut
+from flujo_aros.host.response import PROVIDER_FAULTS, answer_from_thinking, fault_in, no_output_in, sentence, was_cut
 from flujo_aros.host.run import TEXT, Exchange, Run, difference
 from flujo_aros.host.spec import ENVELOPE, object_schema
 from flujo_aros.json_data import is_dict
@@ -113,7 +113,7 @@ async def ask_model(
         if ask.model is None:
             model = run.model
         else:
-            model = made_model(ask.model) if run.resolve is None else await run.resolve(ask.model)
+            model = create_model(ask.model) if run.resolve is None else await run.resolve(ask.model)
         parameters = _parameters(ask, model, conversation)
     except UsageError as error:
         return Reply("", unmade=str(error))
@@ -151,7 +151,7 @@ async def ask_model(
                 response = await around.around(body, text_in)
         reply = _reply_in(response, ask)
     except PROVIDER_FAULTS as error:
-        refused = ask.enforced and remember(error, model, parameters, run)
+        refused = ask.enforced and remember_refusal(error, model, parameters, run)
         fault = fault_in(error, TEXT, form_sent=refused)
         reply = Reply("", fault=sentence(error)) if fault is None else fault.reply
     finally:
@@ -163,7 +163,7 @@ async def ask_model(
 def _reply_in(response: ModelResponse, ask: Ask) -> Reply:
     """Return the answer to an ask, wherever the response holds it."""
     finish, text = response.finish_reason, text_in(response)
-    thought = thought_in(response, TEXT, ask.contract)
+    thought = answer_from_thinking(response, TEXT, ask.contract)
     if thought is not None:
         return Reply(thought.text or "", thought=True, finish_reason=finish)
     if ask.enforced and object_schema(ask.contract.json_schema) != ask.contract.json_schema:
@@ -244,21 +244,21 @@ class Recovery:
         else:
             reply = replace(exchange.fault.reply, text=text, **known)
         if self.checks:
-            reply = await self._objected(reply, self.wire.contract)
+            reply = await self._with_objections(reply, self.wire.contract)
         examples = Examples(partial(text_of, run.messages))
         read = read_first(reply, self.wire.contract, self.ladder, examples, capture=run.capture)
         if self.ladder.ends_with(read):  # a usable reply needs no plan
             return read
         used = Usage(requests=1, unmeasured_requests=1) if run.reply is None else usage_of(run.reply)
         seconds = perf_counter() - exchange.began if exchange.seconds is None else exchange.seconds
-        return await self._climb(replace(reply, usage=used, seconds=seconds), read, examples)
+        return await self._run_ladder(replace(reply, usage=used, seconds=seconds), read, examples)
 
-    async def _climb(self, reply: Reply, read: Outcome[Any], examples: Examples) -> Outcome[Any]:
+    async def _run_ladder(self, reply: Reply, read: Outcome[Any], examples: Examples) -> Outcome[Any]:
         refused: list[UsageLimitExceeded] = []
 
         async def answer(ask: Ask) -> Reply:
             try:
-                return await self._objected(await self._answer(ask), ask.contract)
+                return await self._with_objections(await self._answer(ask), ask.contract)
             except UsageLimitExceeded as error:
                 if self.wire.contract.mode not in _WITHOUT_A_CALL:
                     raise
@@ -325,10 +325,10 @@ class Recovery:
         except ValidationError as error:
             details = error.errors(include_url=False, include_context=False, include_input=False)
             issues = tuple(Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details)
-            event = fitted(outcome, issues, wire.contract, last=last)
+            event = fit_event_fields(outcome, issues, wire.contract, last=last)
             return (outcome, None, issues) if event is None else await self.validated(event)
         settled = wire.settled(outcome, value)
-        found = await self._checked(settled) if self.checks else settled
+        found = await self._apply_checks(settled) if self.checks else settled
         if found is settled:
             return settled, value, ()
         if isinstance(found, Rejected):
@@ -337,28 +337,28 @@ class Recovery:
             value = found.value if wire.wanted is None or validate is None else await validate(wire.unsettled(found))
         return found, value, ()
 
-    async def _checked(self, outcome: Outcome[Any]) -> Outcome[Any]:
+    async def _apply_checks(self, outcome: Outcome[Any]) -> Outcome[Any]:
         """Return the outcome for the user, after the checks. A verdict without a winner is only cleaned."""
         if not isinstance(outcome, Accepted):
             return outcome
         if not is_settled(outcome):
-            return with_judgement(outcome, await self._judgement(outcome))
+            return with_judgement(outcome, await self._judge(outcome))
         if not isinstance(outcome.value, Event):
             return outcome
         value, _, cleaned = await judge_awaiting(outcome.value, self.checks)
         return with_judgement(outcome, (value, (), cleaned))
 
-    async def _objected(self, reply: Reply, contract: Contract[Any]) -> Reply:
+    async def _with_objections(self, reply: Reply, contract: Contract[Any]) -> Reply:
         """Return a reply to an ask for this contract, with the objections of the checks."""
         wire = self.wire
         if not self.checks or wire.wanted is None or contract is not wire.contract:
             return reply
         outcome = read_reply(reply, contract)
         settled = wire.settled(outcome, None) if isinstance(outcome, Accepted) else outcome
-        issues = (await self._judgement(settled))[1] if isinstance(settled, Accepted) else ()
+        issues = (await self._judge(settled))[1] if isinstance(settled, Accepted) else ()
         return replace(reply, objections=(*reply.objections, *issues)) if issues else reply
 
-    async def _judgement(self, outcome: Accepted[Any]) -> Judgement[Any]:
+    async def _judge(self, outcome: Accepted[Any]) -> Judgement[Any]:
         known = self._judgements.get(outcome.text)
         if known is None:
             known = await judge_awaiting(outcome.value, self.checks)
@@ -408,7 +408,7 @@ async def recover(
     if refusal:
         outcome = Rejected(Reason.INVALID, refusal, text)
         settled = wire.settled(outcome, None)
-    exchange.outcome = settled = _with_why(settled, text, exchange) if isinstance(settled, Rejected) else settled
+    exchange.outcome = settled = _add_reason(settled, text, exchange) if isinstance(settled, Rejected) else settled
     if is_repaired(outcome, text):
         if run.annotate:
             exchange.summary = summary_of(settled, run)
@@ -437,7 +437,7 @@ async def recover_text(run: Run, text: str, *, output_function: bool = False) ->
     return outcome
 
 
-def put_behind(run: Run, text: str, outcome: Outcome[Any]) -> str:
+def missing_block_text(run: Run, text: str, outcome: Outcome[Any]) -> str:
     """Return the text to append to a reply that was shown without its block, or an empty string if there is none.
 
     `outcome` is the outcome of the reply. The completed text is final and is not read again.
@@ -465,7 +465,7 @@ def put_behind(run: Run, text: str, outcome: Outcome[Any]) -> str:
     return exchange.appended
 
 
-def _with_why(rejected: Rejected, text: str, exchange: Exchange) -> Rejected:
+def _add_reason(rejected: Rejected, text: str, exchange: Exchange) -> Rejected:
     """Return the rejection, with the reason if there was nothing to read, and a note if the prompt seems to have been
     cut.
     """
@@ -485,7 +485,9 @@ def _ignores_schema(run: Run, text: str, outcome: Outcome[Any]) -> bool:
     return not written and was_cut(run.finish) is not True and parse_json(text) is NOT_JSON
 
 
-def fitted(accepted: Accepted[Any], issues: Sequence[Issue], contract: object, *, last: bool) -> Accepted[Event] | None:
+def fit_event_fields(
+    accepted: Accepted[Any], issues: Sequence[Issue], contract: object, *, last: bool
+) -> Accepted[Event] | None:
     """Return the event with a string in each field that the host rejects, or None for any other objection.
 
     A number or a boolean becomes a string. Prose gets an empty string, and so does a missing field if this is the
@@ -653,10 +655,10 @@ def is_repaired(outcome: Outcome[Any], text: str) -> TypeGuard[Accepted[Any]]:
 def clean_history(run: Run, json: str, call_id: str | None) -> None:
     """Replace what the model wrote with the accepted JSON."""
     if run.reply is not None:
-        run.revise(parts=_cleaned(run.reply.parts, json, call_id))
+        run.revise(parts=_clean_parts(run.reply.parts, json, call_id))
 
 
-def _cleaned(parts: Sequence[ModelResponsePart], json: str, call_id: str | None) -> list[ModelResponsePart]:
+def _clean_parts(parts: Sequence[ModelResponsePart], json: str, call_id: str | None) -> list[ModelResponsePart]:
     if call_id is not None:
         return [
             replace(part, args=json) if isinstance(part, ToolCallPart) and part.tool_call_id == call_id else part

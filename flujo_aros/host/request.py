@@ -5,7 +5,7 @@ suffice. `request_once` makes the request through pydantic-ai's own direct inter
 providers and `chat` spans are pydantic-ai's. Everything around it (limits, prices, events, repairs) works on what it
 returns.
 
-A durable engine intercepts requests with `calls_made_by`. It receives each `Call` and returns a `ModelResponse`:
+A durable engine intercepts requests with `redirect_calls`. It receives each `Call` and returns a `ModelResponse`:
 normally by `request_once(call)` inside one of its own steps, on recovery the response that it has recorded, which is
 plain data for pydantic-ai's `ModelMessagesTypeAdapter`. Errors of the provider pass through and must be recorded like a
 response. `agent`, `stage` and `attempt` of a call stay the same when the run is repeated. If `call.listen` is set,
@@ -16,8 +16,8 @@ the reply is shown all at once.
 pydantic-ai's `Instrumentation` capability, so that names and attributes are the same as for any other agent.
 
 A schema is enforced by the provider, put in the prompt, or requested as a tool call (`schema_request`). If a provider
-rejects it, it is put in the prompt (`in_some_form`). A configuration that cannot work is rejected before the first
-call (`reject_misfit`).
+rejects it, it is put in the prompt (`request_with_fallback`). A configuration that cannot work is rejected before the
+first call (`reject_misfit`).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from pydantic_core import to_json
 from flujo_aros.contract import Contract, JsonSchema, TaggedContract
 from flujo_aros.errors import UsageError
 from flujo_aros.events import AskFinished, AskStarted, Finish, StageSkipped, current_observers, emit, span
-from flujo_aros.host.content import is_content, mark_of
+from flujo_aros.host.content import describe_content, is_content
 from flujo_aros.host.models import can_stream, profile_of
 from flujo_aros.host.output import structured
 from flujo_aros.host.response import PROVIDER_FAULTS, arguments_of, detail_of, rejects_schema, sentence
@@ -122,7 +122,7 @@ _made_by: Final[ContextVar[ModelCall]] = ContextVar("flujo_aros_model_call", def
 
 
 @contextmanager
-def calls_made_by(model_call: ModelCall) -> Generator[None]:
+def redirect_calls(model_call: ModelCall) -> Generator[None]:
     """Send every request inside the block through `model_call`, including those of tasks that are started there.
 
     >>> import asyncio
@@ -131,7 +131,7 @@ def calls_made_by(model_call: ModelCall) -> Generator[None]:
     >>> async def recorded(call):
     ...     return ModelResponse(parts=[])
     >>> async def main():
-    ...     with calls_made_by(recorded):
+    ...     with redirect_calls(recorded):
     ...         return await make_call(Call(TestModel(), [], ModelRequestParameters()))
     >>> asyncio.run(main()).parts
     []
@@ -144,7 +144,7 @@ def calls_made_by(model_call: ModelCall) -> Generator[None]:
 
 
 async def make_call(call: Call) -> ModelResponse:
-    """Make one request, by `request_once` or by the replacement from `calls_made_by`."""
+    """Make one request, by `request_once` or by the replacement from `redirect_calls`."""
     return await _made_by.get()(call)
 
 
@@ -292,11 +292,11 @@ def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False, for_
                     if isinstance(piece, str):
                         parts.append(piece)
                     elif for_records and is_content(piece):
-                        parts.append(mark_of(piece))
-    return "\n\n".join(filter(None, [*parts, *(_returned(messages) if for_records else ())]))
+                        parts.append(describe_content(piece))
+    return "\n\n".join(filter(None, [*parts, *(_iter_returned(messages) if for_records else ())]))
 
 
-def _returned(messages: Sequence[ModelMessage]) -> Iterator[str]:
+def _iter_returned(messages: Sequence[ModelMessage]) -> Iterator[str]:
     """Yield the response of the last request to the reply before it: tool results, and the errors
     of an unusable reply.
     """
@@ -317,16 +317,18 @@ def size_of(messages: Sequence[ModelMessage]) -> int:
     """Return the approximate number of characters needed to send these messages again."""
     return sum(
         len((message.instructions or "") if isinstance(message, ModelRequest) else "")
-        + sum(_chars(getattr(part, "content", None) or getattr(part, "args", None)) for part in message.parts)
+        + sum(
+            _count_characters(getattr(part, "content", None) or getattr(part, "args", None)) for part in message.parts
+        )
         for message in messages
     )
 
 
-def _chars(content: object) -> int:
+def _count_characters(content: object) -> int:
     if content is None or isinstance(content, str):
         return len(content or "")
     if isinstance(content, (list, tuple)):
-        return sum(map(_chars, cast("Sequence[object]", content)))
+        return sum(map(_count_characters, cast("Sequence[object]", content)))
     return len(to_json(content, fallback=str)) if is_dict(content) else _FILE
 
 
@@ -377,7 +379,7 @@ def capabilities_in(root: AbstractCapability[Any]) -> list[AbstractCapability[An
     return parts
 
 
-def uninstrumented(model: Model) -> tuple[Model, InstrumentationSettings | None]:
+def separate_instrumentation(model: Model) -> tuple[Model, InstrumentationSettings | None]:
     """Return the model itself, and the settings of the spans of a run with it: its own, or those of the process
     (`Agent.instrument_all`).
     """
@@ -434,7 +436,7 @@ class AgentSpan:
             deps=None,
             model=self.model,
             usage=self.usage,
-            agent=_named(self.name),
+            agent=_agent_named(self.name),
             messages=self.messages,
             run_id=self.run_id,
             conversation_id=self.conversation_id,
@@ -453,7 +455,7 @@ class AgentSpan:
 
 
 @cache
-def _named(name: str) -> Agent[None, str]:
+def _agent_named(name: str) -> Agent[None, str]:
     return Agent(name=name or None)
 
 
@@ -485,60 +487,60 @@ def schema_request(
     return parameters, None if schema == contract.json_schema else ENVELOPE
 
 
-async def in_some_form(
+async def request_with_fallback(
     model: Model, parameters: ModelRequestParameters, run: Run, make: Callable[[ModelRequestParameters], Awaitable[T]]
 ) -> T:
     """Return the result of a request, which is repeated with the schema in the prompt if the provider rejects it."""
     form = parameters
-    if run.refusals and (why := run.refusals.get(_key(model, form))):
-        form = _prompted(form, run, f"{why} earlier in this run") or form
+    if run.refusals and (why := run.refusals.get(_refusal_key(model, form))):
+        form = _move_schema_to_prompt(form, run, f"{why} earlier in this run") or form
     while True:
         try:
             return await make(form)
         except PROVIDER_FAULTS as error:
             if not run.exchange.is_read or not rejects_schema(error):
                 raise
-            why = _refusal(error, model)
-            words = _prompted(form, run, why)
+            why = _refusal_message(error, model)
+            words = _move_schema_to_prompt(form, run, why)
             if words is None:
                 raise
-            run.refusals[_key(model, form)] = why  # for the rest of the run
+            run.refusals[_refusal_key(model, form)] = why  # for the rest of the run
             run.count_own()
             form = words
 
 
-def _prompted(parameters: ModelRequestParameters, run: Run, why: str) -> ModelRequestParameters | None:
+def _move_schema_to_prompt(parameters: ModelRequestParameters, run: Run, why: str) -> ModelRequestParameters | None:
     """Return the same request with the schema in the prompt, which is reported with the reason, or
     None if it is there.
     """
-    words = in_words(parameters)
+    words = with_schema_in_prompt(parameters)
     if words is not None:
         run.exchange.schema_refused = reason = f"{why}; prompted with the schema instead"
         emit(StageSkipped(stage=parameters.output_mode, why=reason, model=run.exchange.model))
     return words
 
 
-def _refusal(error: Exception, model: Model) -> str:
+def _refusal_message(error: Exception, model: Model) -> str:
     return f"the provider of {model.model_name} rejected the schema ({detail_of(error)})"
 
 
-def remember(error: Exception, model: Model, parameters: ModelRequestParameters, run: Run) -> bool:
+def remember_refusal(error: Exception, model: Model, parameters: ModelRequestParameters, run: Run) -> bool:
     """Remember for the rest of the run that a model rejects the schema of a ladder's call; return False for any other
     error.
     """
     if not rejects_schema(error):
         return False
-    why = run.refusals[_key(model, parameters)] = _refusal(error, model)
+    why = run.refusals[_refusal_key(model, parameters)] = _refusal_message(error, model)
     run.exchange.schema_refused = f"{why}; prompted with the schema instead"
     return True
 
 
 def is_refused(model: Model, parameters: ModelRequestParameters, run: Run) -> bool:
     """Return whether a model has rejected the schema of a request in this run."""
-    return bool(run.refusals) and _key(model, parameters) in run.refusals
+    return bool(run.refusals) and _refusal_key(model, parameters) in run.refusals
 
 
-def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | None:
+def with_schema_in_prompt(parameters: ModelRequestParameters) -> ModelRequestParameters | None:
     """Return the request with its schema only in the prompt, or None if that is already so."""
     output = parameters.output_object
     if parameters.output_mode == "native" and output is not None:
@@ -555,7 +557,7 @@ def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | Non
     return replace(parameters, output_mode="prompted", output_object=output, output_tools=[], allow_text_output=True)
 
 
-def _key(model: Model, parameters: ModelRequestParameters) -> str:
+def _refusal_key(model: Model, parameters: ModelRequestParameters) -> str:
     output = parameters.output_object
     schemas = [tool.parameters_json_schema for tool in parameters.output_tools]
     return f"{model.model_name} {to_json([None if output is None else output.json_schema, schemas]).decode()}"

@@ -50,7 +50,7 @@ def with_answer(response: ModelResponse, run: Run, *, asks_again: bool) -> Model
     `asks_again` means that the host asks again if it finds no answer.
     """
     exchange, parameters = run.exchange, run.exchange.parameters
-    thought = thought_in(response, parameters, exchange.wanted)
+    thought = answer_from_thinking(response, parameters, exchange.wanted)
     if thought is not None and not run.takes_nothing:
         exchange.thought = True
         exchange.raw_arguments |= {call.tool_call_id: str(call.args) for call in thought.tool_calls}
@@ -94,7 +94,7 @@ class CallsMeant:
         parameters = self.run.exchange.parameters
         if response.tool_calls:
             parts: list[ModelResponsePart] = [
-                replace(cast("ToolCallPart", part), tool_name=self._named(part))
+                replace(cast("ToolCallPart", part), tool_name=self._tool_name_meant(part))
                 if isinstance(part, ToolCallPart) and part.tool_name not in parameters.tool_defs
                 else part
                 for part in response.parts
@@ -144,10 +144,14 @@ class CallsMeant:
         ordered = iter((*usable, *others))
         return replace(response, parts=[next(ordered) if part in calls else part for part in response.parts])
 
-    def _named(self, call: ToolCallPart) -> str:
+    def _tool_name_meant(self, call: ToolCallPart) -> str:
         """Return the name of the output tool that a call of a nonexistent tool refers to."""
         parameters = self.run.exchange.parameters
-        alike = [tool for tool in parameters.tool_defs.values() if _letters(tool.name) == _letters(call.tool_name)]
+        alike = [
+            tool
+            for tool in parameters.tool_defs.values()
+            if _alphanumerics(tool.name) == _alphanumerics(call.tool_name)
+        ]
         if len(alike) == 1:
             return alike[0].name if alike[0].kind == "output" else call.tool_name
         if alike or parameters.function_tools:
@@ -184,7 +188,7 @@ class CallsMeant:
 
 def arguments_of(call: ToolCallPart) -> str:
     """Return the arguments as the model wrote them: pydantic-ai's own JSON of them wraps any that are damaged."""
-    return written_in(call) or "{}"
+    return text_of_part(call) or "{}"
 
 
 def _shares_a_key(outcome: Outcome[Any], tool: ToolDefinition) -> bool:
@@ -193,7 +197,7 @@ def _shares_a_key(outcome: Outcome[Any], tool: ToolDefinition) -> bool:
     return is_dict(draft) and not draft.keys().isdisjoint(tool.parameters_json_schema.get("properties", {}))
 
 
-def _letters(name: str) -> str:
+def _alphanumerics(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
@@ -204,9 +208,9 @@ def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) ->
         return None
     text = response.text or ""
     if response.finish_reason == "content_filter":
-        return _rejected(Reason.REFUSED, "content_filter", "the provider's filter ended the reply", text)
+        return _rejection(Reason.REFUSED, "content_filter", "the provider's filter ended the reply", text)
     if response.finish_reason == "length":
-        cut = _rejected(Reason.TRUNCATED, "no_output", "the reply was cut off before there was any output", text)
+        cut = _rejection(Reason.TRUNCATED, "no_output", "the reply was cut off before there was any output", text)
         runaways = [find_runaway(part.content) for part in response.parts if isinstance(part, ThinkingPart)]
         return replace(cut, issues=(*cut.issues, *filter(None, runaways)))
     if called:
@@ -218,10 +222,10 @@ def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) ->
         words = "the model returned only its thinking"
     else:
         words = "the model wrote nothing"
-    return _rejected(Reason.NO_JSON, "no_output", words, text)
+    return _rejection(Reason.NO_JSON, "no_output", words, text)
 
 
-def thought_in(
+def answer_from_thinking(
     response: ModelResponse, parameters: ModelRequestParameters, wanted: Contract[Any] | None
 ) -> ModelResponse | None:
     """Return the response with the answer found only in its thinking, or None if there is none.
@@ -232,7 +236,7 @@ def thought_in(
     if not response.thinking:
         return None
     thoughts = [part.content for part in response.parts if isinstance(part, ThinkingPart) and part.content.strip()]
-    if not thoughts or not says_nothing(response) or response.finish_reason in ("length", "content_filter"):
+    if not thoughts or not has_only_thinking(response) or response.finish_reason in ("length", "content_filter"):
         return None
     text, kept = thoughts[-1], [part for part in response.parts if not _is_blank(part)]
     if parameters.output_tools and not parameters.allow_text_output:
@@ -257,7 +261,7 @@ _BLANK: Final = " "
 """The shortest text that the host accepts as text."""
 
 
-def says_nothing(response: ModelResponse) -> bool:
+def has_only_thinking(response: ModelResponse) -> bool:
     """Return whether a response contains only thinking and white space."""
     return all(isinstance(part, ThinkingPart) or _is_blank(part) for part in response.parts)
 
@@ -290,7 +294,7 @@ def only_tool(parameters: ModelRequestParameters) -> ToolDefinition | None:
     return parameters.output_tools[0]
 
 
-def _rejected(reason: Reason, code: str, words: str, text: str) -> Rejected:
+def _rejection(reason: Reason, code: str, words: str, text: str) -> Rejected:
     return Rejected(reason, (Issue("$", code, words),), text)
 
 
@@ -311,9 +315,9 @@ def fault_in(
     if not text:
         if any(isinstance(part, ToolCallPart) and part.tool_name in own for part in so_far):
             return None
-        text, broken_off = "".join(map(written_in, so_far)).strip(), bool(so_far)
+        text, broken_off = "".join(map(text_of_part, so_far)).strip(), bool(so_far)
         # The request may have been rejected because of those tools, and no answer without them can be trusted.
-        in_words = may_be_asked_in_words(error, form_sent=form_sent and not own)
+        in_words = may_retry_as_plain_text(error, form_sent=form_sent and not own)
     reply = Reply(
         text,
         True if broken_off else None,
@@ -362,7 +366,7 @@ def rescue(
     return replace(response, parts=so_far) if fault.reply.truncated and text else response
 
 
-def written_in(part: ModelResponsePart) -> str:
+def text_of_part(part: ModelResponsePart) -> str:
     """Return the text of a part, the arguments of a tool call, or an empty string for any other part."""
     if isinstance(part, TextPart):
         return part.content
@@ -421,7 +425,7 @@ def _text_of_body(body: str) -> str:
     if _PAGE.match(body) or (is_dict(parsed) and is_dict(parsed.get("error"))):
         return ""
     if is_dict(parsed) and _is_envelope(parsed):
-        return _text_within(parsed)
+        return _text_in_envelope(parsed)
     return body if body.strip() else ""
 
 
@@ -434,24 +438,24 @@ def _is_envelope(body: Mapping[str, Any]) -> bool:
     return is_dict(first) and any(is_dict(first.get(key)) for key in ("message", "delta", "content"))
 
 
-def _text_within(node: object) -> str:
+def _text_in_envelope(node: object) -> str:
     """Return the text in a reply envelope, or an empty string if there is none."""
     if is_list(node):
-        return "".join(map(_text_within, node))
+        return "".join(map(_text_in_envelope, node))
     if not is_dict(node):
         return node if isinstance(node, str) else ""
     held = (node[key] for key in _HOLD_THE_TEXT if key in node)
-    return next((text for each in held if (text := _text_within(each))), "")
+    return next((text for each in held if (text := _text_in_envelope(each))), "")
 
 
-def may_be_asked_in_words(error: Exception, *, form_sent: bool) -> bool:
+def may_retry_as_plain_text(error: Exception, *, form_sent: bool) -> bool:
     """Return whether the error concerns the requested form, so that the same model may still answer in plain text.
 
     `form_sent` means that the provider was asked to enforce a schema or JSON. A provider that is busy, unreachable or
     denies access would fail again.
     """
     if isinstance(error, FallbackExceptionGroup):
-        return any(may_be_asked_in_words(inner, form_sent=form_sent) for inner in error.exceptions)
+        return any(may_retry_as_plain_text(inner, form_sent=form_sent) for inner in error.exceptions)
     if isinstance(error, UnexpectedModelBehavior):
         return not isinstance(error, (ContentFilterError, _CUT))
     if _details(error).get("code") in _FAILED_ON_A_REPLY:
@@ -506,7 +510,7 @@ def issue_of(error: Exception, *, schema_sent: bool = False) -> Issue:
             f"the provider cannot enforce this JSON Schema ({detail_of(error)}); "
             "set `output_mode: prompted` for this agent, or simplify the schema",
         )
-    return Issue("$", _code(error), sentence(error))
+    return Issue("$", _issue_code(error), sentence(error))
 
 
 def sentence(error: Exception) -> str:
@@ -520,7 +524,7 @@ def sentence(error: Exception) -> str:
     return detail_of(error)
 
 
-def _code(error: Exception) -> str:
+def _issue_code(error: Exception) -> str:
     if isinstance(error, ModelHTTPError):
         return f"http_{error.status_code}"
     if isinstance(error, ModelAPIError):

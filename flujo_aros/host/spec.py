@@ -230,16 +230,17 @@ _FAMILIES: Final = (
 """Model name prefixes and their providers."""
 
 
-def mistaken(name: str) -> Hint | None:
+def find_name_error(name: str) -> Hint | None:
     """Return the error in the name of a model, with the name that was probably meant, or None if no error is known.
 
-    >>> mistaken("gpt-4o-mini")
+    >>> find_name_error("gpt-4o-mini")
     "the model 'gpt-4o-mini' names no provider; did you mean 'openai:gpt-4o-mini'?"
-    >>> mistaken("opnai:gpt-4o")
+    >>> find_name_error("opnai:gpt-4o")
     "no model provider is known for 'opnai:gpt-4o'; did you mean 'openai:gpt-4o'?"
-    >>> mistaken("openai:gpt-4o"), mistaken("my-own-model"), mistaken("local:My models/small (1).gguf")
-    (None, None, None)
-    >>> mistaken("openai:")
+    >>> find_name_error("openai:gpt-4o"), find_name_error("my-own-model")
+    (None, None)
+    >>> find_name_error("local:My models/small (1).gguf")
+    >>> find_name_error("openai:")
     "the model 'openai:' has no name after its provider; write openai:NAME"
     """
     if "{{" in name or "{%" in name:
@@ -253,7 +254,7 @@ def mistaken(name: str) -> Hint | None:
         return Hint(f"the model {name!r} has an address, but not both a provider and a name; write openai:NAME@{url}")
     served, _, host = model.rpartition("@")
     if provider.startswith("openai") and served and _BARE_HOST.match(host):
-        return _instead(f"the address in the model {name!r} lacks http://", name, f"{provider}:{served}@http://{host}")
+        return _suggest(f"the address in the model {name!r} lacks http://", name, f"{provider}:{served}@http://{host}")
     if colon and not provider:
         return Hint(f"the model {name!r} names no provider; write PROVIDER{name.strip()}")
     if colon and not model:
@@ -261,21 +262,23 @@ def mistaken(name: str) -> Hint | None:
     if colon and provider in _MODULES:
         return None
     if colon:
-        meant = meant_provider(provider)
-        return _instead(f"no model provider is known for {name!r}", name, f"{meant}:{model}") if meant else None
+        meant = suggest_provider(provider)
+        return _suggest(f"no model provider is known for {name!r}", name, f"{meant}:{model}") if meant else None
     maker, slash, rest = provider.partition("/")
     if slash and maker in _providers():
-        return _instead(f"the model {name!r} names no provider", name, f"{maker}:{rest}")
-    owner = next((owner for family, owner in _FAMILIES if family.match(provider.lower())), None) or _owner(provider)
+        return _suggest(f"the model {name!r} names no provider", name, f"{maker}:{rest}")
+    owner = next((owner for family, owner in _FAMILIES if family.match(provider.lower())), None) or _find_provider(
+        provider
+    )
     if owner is None:
         return None
-    return _instead(f"the model {name!r} names no provider", name, f"{owner}:{provider}")
+    return _suggest(f"the model {name!r} names no provider", name, f"{owner}:{provider}")
 
 
-def meant_provider(name: str) -> str | None:
+def suggest_provider(name: str) -> str | None:
     """Return the provider that a misspelt name means, or None: it may be the name of your own model class.
 
-    >>> meant_provider("opnai"), meant_provider("openai"), meant_provider("acme")
+    >>> suggest_provider("opnai"), suggest_provider("openai"), suggest_provider("acme")
     ('openai', None, None)
     """
     known = _providers()
@@ -284,7 +287,7 @@ def meant_provider(name: str) -> str | None:
     return next(iter(get_close_matches(name.lower(), known, 1, cutoff=0.8)), None)
 
 
-def _instead(words: str, name: str, suggestion: str) -> Hint:
+def _suggest(words: str, name: str, suggestion: str) -> Hint:
     return Hint(f"{words}; did you mean {suggestion!r}?", Suggestion(name, suggestion))
 
 
@@ -292,7 +295,7 @@ def missing_provider(name: str) -> str | None:
     """Return the error for a name without a provider, or None for any other. No such model exists."""
     if ":" in name or name in _names():
         return None
-    return mistaken(name) or f"the model {name!r} names no provider; write PROVIDER:{name}, or local:NAME"
+    return find_name_error(name) or f"the model {name!r} names no provider; write PROVIDER:{name}, or local:NAME"
 
 
 def endpoint_of(name: str) -> str | None:
@@ -305,7 +308,7 @@ def endpoint_of(name: str) -> str | None:
     return None if found is None else found[1]
 
 
-def _owner(name: str) -> str | None:
+def _find_provider(name: str) -> str | None:
     """Return the provider of a model known by this name, preferably its maker rather than a reseller."""
     owners = {known.partition(":")[0] for known in _names() if known.partition(":")[2] == name}
     return min(owners, key=lambda owner: ("/" in owner, len(owner), owner), default=None)
@@ -368,7 +371,7 @@ ENVELOPE: Final = "response"
 def object_schema(schema: JsonSchema) -> JsonSchema:
     """Return a copy of an object schema in the form that hosts expect; a schema of another type is wrapped."""
     own = copy.deepcopy(schema)
-    return own if followed(own).get("type") == "object" else envelope_schema(own, ENVELOPE)
+    return own if follow_root_ref(own).get("type") == "object" else envelope_schema(own, ENVELOPE)
 
 
 def envelope_schema(schema: JsonSchema, key: str) -> JsonSchema:
@@ -378,7 +381,7 @@ def envelope_schema(schema: JsonSchema, key: str) -> JsonSchema:
     return outer | definitions_of(schema)
 
 
-def followed(schema: JsonSchema) -> JsonSchema:
+def follow_root_ref(schema: JsonSchema) -> JsonSchema:
     """Return the target of a root `$ref`."""
     ref = schema.get("$ref")
     found = References(schema).resolve(ref) if isinstance(ref, str) else None

@@ -39,8 +39,8 @@ from flujo_aros.contract import Contract
 from flujo_aros.events import LiveEvent, PartialValue, TextAppended, TextDelta, TextReplaced
 from flujo_aros.host.models import can_stream
 from flujo_aros.host.output import wire_of
-from flujo_aros.host.request import Call, ReportedCall, in_some_form, price
-from flujo_aros.host.response import PROVIDER_FAULTS, rescue, written_in
+from flujo_aros.host.request import Call, ReportedCall, price, request_with_fallback
+from flujo_aros.host.response import PROVIDER_FAULTS, rescue, text_of_part
 from flujo_aros.host.run import Exchange, Run, Viewer
 from flujo_aros.outcome import Accepted, Outcome, Rejected
 from flujo_aros.reading.read import StreamReader
@@ -81,13 +81,13 @@ class WatchedModel(WrapperModel):
                 return await read_out(stream, run, run.viewer, run.usage)
 
         async def asking(form: ModelRequestParameters) -> ModelResponse:
-            async with self._reported(messages, form) as report:
+            async with self._report_call(messages, form) as report:
                 report.response = await self.wrapped.request(messages, model_settings, form)
             return report.response
 
-        return await in_some_form(self.wrapped, model_request_parameters, run, asking)
+        return await request_with_fallback(self.wrapped, model_request_parameters, run, asking)
 
-    def _reported(self, messages: list[ModelMessage], form: ModelRequestParameters) -> ReportedCall:
+    def _report_call(self, messages: list[ModelMessage], form: ModelRequestParameters) -> ReportedCall:
         attempt = self._run.own_calls or 1  # a durable engine may call from outside a run
         return ReportedCall(self._run, Call(self.wrapped, messages, form, attempt=attempt))
 
@@ -103,14 +103,14 @@ class WatchedModel(WrapperModel):
         parameters, run = model_request_parameters, self._run
 
         async def opening(form: ModelRequestParameters) -> tuple[ReportedCall, StreamedResponse, AsyncExitStack]:
-            report = self._reported(messages, form)
+            report = self._report_call(messages, form)
             async with AsyncExitStack() as entered:
                 await entered.enter_async_context(report)
                 opened = self.wrapped.request_stream(messages, model_settings, form, run_context)
                 live = await entered.enter_async_context(opened)
                 return report, live, entered.pop_all()
 
-        report, live, opened = await in_some_form(self.wrapped, parameters, run, opening)
+        report, live, opened = await request_with_fallback(self.wrapped, parameters, run, opening)
         async with opened:
             end: End | None = None
             if self._behind is not None and run_context is not None:
@@ -190,10 +190,10 @@ class WatchedStream(StreamedResponse):
                         continue
                 yield event
         except PROVIDER_FAULTS as error:
-            for event in self._rescued(error, begun):
+            for event in self._events_after_error(error, begun):
                 yield event
         if self._end is not None:
-            for event in self._appended(await self._end(self.so_far())):
+            for event in self._events_of_appended_text(await self._end(self.so_far())):
                 yield event
         if held is not None:
             yield replace(held, part=self.so_far().parts[held.index]) if self.final else held
@@ -205,21 +205,21 @@ class WatchedStream(StreamedResponse):
             if isinstance(event, FinalResultEvent) and not self._ends_with_text:
                 continue
             yield event
-            part = self._watched.worthless(event) if self._watched is not None else None
+            part = self._watched.find_useless_part(event) if self._watched is not None else None
             if part is not None:
-                yield await self._stopped(part)
+                yield await self._stop_live_stream(part)
                 return
         self._broken_off = False
 
-    async def _stopped(self, index: int) -> PartEndEvent:
+    async def _stop_live_stream(self, index: int) -> PartEndEvent:
         """End the live stream in the middle of a part. The part that has arrived is the reply."""
         with suppress(NotImplementedError):  # this model's streams cannot be closed: simply stop reading
             await self.live.close_stream()
         so_far = self.live.get()
-        self.final = _ended(so_far, so_far.parts, "length")
+        self.final = _incomplete_reply(so_far, so_far.parts, "length")
         return PartEndEvent(index=index, part=self.final.parts[index])
 
-    def _appended(self, text: str) -> list[ModelResponseStreamEvent]:
+    def _events_of_appended_text(self, text: str) -> list[ModelResponseStreamEvent]:
         """Return the events that append a text to the last text part, or create one."""
         so_far = self.so_far()
         if not text:
@@ -227,13 +227,13 @@ class WatchedStream(StreamedResponse):
         index = max((at for at, part in enumerate(so_far.parts) if isinstance(part, TextPart)), default=None)
         if index is None:
             self.final = replace(so_far, parts=[*so_far.parts, TextPart(text)])
-            return self._whole(len(so_far.parts), self.final.parts[-1])
+            return self._events_of_part(len(so_far.parts), self.final.parts[-1])
         parts, last = [*so_far.parts], cast("TextPart", so_far.parts[index])
         parts[index] = replace(last, content=last.content + text)
         self.final = replace(so_far, parts=parts)
         return [PartDeltaEvent(index=index, delta=TextPartDelta(content_delta=text))]
 
-    def _rescued(self, error: Exception, begun: int | None) -> list[ModelResponseStreamEvent]:
+    def _events_after_error(self, error: Exception, begun: int | None) -> list[ModelResponseStreamEvent]:
         """Return the events that end the reply after an error, with the reply that the error carries or what has
         arrived.
         """
@@ -242,18 +242,18 @@ class WatchedStream(StreamedResponse):
         if found is None:
             raise error
         if found.parts == so_far.parts:
-            self.final = _ended(so_far, so_far.parts)
+            self.final = _incomplete_reply(so_far, so_far.parts)
             return [] if begun is None else [PartEndEvent(index=begun, part=self.final.parts[begun])]
         kept = [shown for shown in so_far.parts if not _is_answer(shown)]
         if not found.parts:
-            self.final = _ended(so_far, kept)
+            self.final = _incomplete_reply(so_far, kept)
             return []
-        part = _in_place_of(so_far.tool_calls, found.parts[0])
-        self.final = _ended(so_far, [*kept, part])
+        part = _as_begun_part(so_far.tool_calls, found.parts[0])
+        self.final = _incomplete_reply(so_far, [*kept, part])
         index = next((at for at, shown in enumerate(so_far.parts) if _is_answer(shown)), len(so_far.parts))
-        return self._whole(index, part)
+        return self._events_of_part(index, part)
 
-    def _whole(self, index: int, part: ModelResponsePart) -> list[ModelResponseStreamEvent]:
+    def _events_of_part(self, index: int, part: ModelResponsePart) -> list[ModelResponseStreamEvent]:
         """Return the events of a part that arrives all at once."""
         events: list[ModelResponseStreamEvent] = [PartStartEvent(index=index, part=part)]
         if self.final_result_event is None:
@@ -339,7 +339,9 @@ async def read_out(stream: StreamedResponse, run: Run, viewer: Viewer, *usages: 
     return stream.get()
 
 
-def _ended(so_far: ModelResponse, parts: Sequence[ModelResponsePart], why: FinishReason = "error") -> ModelResponse:
+def _incomplete_reply(
+    so_far: ModelResponse, parts: Sequence[ModelResponsePart], why: FinishReason = "error"
+) -> ModelResponse:
     """Return the reply if reading stops before the provider ends it. Its usage is unknown, because most providers
     report it with the last event.
     """
@@ -351,7 +353,7 @@ def _is_answer(part: ModelResponsePart) -> bool:
     return isinstance(part, (TextPart, BaseToolCallPart))
 
 
-def _in_place_of(calls: Sequence[ToolCallPart], part: ModelResponsePart) -> ModelResponsePart:
+def _as_begun_part(calls: Sequence[ToolCallPart], part: ModelResponsePart) -> ModelResponsePart:
     """Return the reply in the form that was begun: a call of that tool, with that id."""
     if not calls or not isinstance(part, (TextPart, ToolCallPart)):
         return part
@@ -374,7 +376,7 @@ class PartsWatched:
     _parts: dict[int, Runaway | StreamReader[Any]] = field(default_factory=dict[int, "Runaway | StreamReader[Any]"])
     """What reads each open part."""
 
-    def worthless(self, event: ModelResponseStreamEvent) -> int | None:
+    def find_useless_part(self, event: ModelResponseStreamEvent) -> int | None:
         """Return the index of the part that this event belongs to, if the rest of it is useless."""
         if isinstance(event, PartStartEvent):
             contract = self._contract(event.part) if self.doomed else None
@@ -463,9 +465,9 @@ class Showing:
         if isinstance(event, PartDeltaEvent) and event.index in self._started:
             words = words_of(event.delta)
         elif isinstance(event, PartStartEvent) and self._is_answer(event.part):
-            words, again = written_in(event.part), event.index in self._started
+            words, again = text_of_part(event.part), event.index in self._started
             if again or not self._started:  # replaced, or the reply after a tool call: the text shown is not the answer
-                await self._replace(words if again else "")
+                await self._replace_text(words if again else "")
             self._started.add(event.index)
             words = "" if again else words
         else:
@@ -479,7 +481,7 @@ class Showing:
         await self.live(TextDelta(text=words))
         partial = self._reader.feed(words) if self._reader is not None else None
         if partial is not None:
-            await self._value(partial.value, partial.final_paths, restarted=partial.restarted)
+            await self._show_value(partial.value, partial.final_paths, restarted=partial.restarted)
 
     async def append(self, text: str) -> None:
         """Show text appended to a reply that has been shown."""
@@ -493,12 +495,12 @@ class Showing:
             isinstance(part, ToolCallPart) and any(tool.name == part.tool_name for tool in outputs)
         )
 
-    async def _value(self, value: Any, final_paths: frozenset[str], *, restarted: bool = False) -> None:
+    async def _show_value(self, value: Any, final_paths: frozenset[str], *, restarted: bool = False) -> None:
         restarted = restarted or self._restarted
         self._valued, self._restarted = True, False
         await self.live(PartialValue(value=value, final_paths=final_paths, restarted=restarted))
 
-    async def _replace(self, text: str) -> None:
+    async def _replace_text(self, text: str) -> None:
         if text == self.shown:
             return
         self.shown, self._restarted = text, self._valued
@@ -521,4 +523,4 @@ class Showing:
             await self.live(TextReplaced(text=text))
         self.shown = text
         if isinstance(outcome, Accepted):
-            await self._value(outcome.value, frozenset({"$"}))
+            await self._show_value(outcome.value, frozenset({"$"}))

@@ -9,7 +9,7 @@ from decimal import ROUND_UP, Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from flujo_aros.host import AgentSpec, counted, most_for_call
+from flujo_aros.host import AgentSpec, has_known_price, max_call_cost
 from flujo_aros.pipeline.control import Branch, Loop
 from flujo_aros.pipeline.fanout import Map
 from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepLimits, as_pipeline
@@ -145,7 +145,7 @@ def _agent(step: Step, name: str) -> Bound:
         return Bound(calls, None, open=(name,), unpriced=(why,))
     cost = _cost(step, agent, repairs)
     if isinstance(cost, str):
-        uncounted = not all(counted(model) for model in _models(step, agent))
+        uncounted = not all(has_known_price(model) for model in _models(step, agent))
         return Bound(calls, None, unpriced=(f"step {name!r}: {cost}",), uncounted=uncounted)
     return Bound(calls, cost * step.max_iterations)
 
@@ -161,7 +161,7 @@ def _cost(step: Step, agent: AgentSpec, repairs: int) -> Decimal | str:
     caches = any("cache" in key for key in settings)
     total = Decimal(0)
     for tokens, times in ((first, repairs + (resume is None)), (larger, int(resume is not None))):
-        prices = [most_for_call(model, tokens, caches=caches) for model in _models(step, agent)]
+        prices = [max_call_cost(model, tokens, caches=caches) for model in _models(step, agent)]
         unknown = next((price for price in prices if isinstance(price, str)), None)
         if unknown is not None:
             return unknown

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from flujo_aros.configured import Configured
 from flujo_aros.errors import UsageError
-from flujo_aros.host import CallMade, Record, meant_provider
+from flujo_aros.host import CallMade, Record, suggest_provider
 
 WINDOW: Final = 60.0
 """The length of a minute, in seconds."""
@@ -64,7 +64,7 @@ class PerMinute(Configured):
         except ValueError as error:  # pydantic's ValidationError is a ValueError
             message = f"a limit is PROVIDER:requests=N,tokens=N,cost=USD, such as openai:requests=500, not {text!r}"
             raise UsageError(message) from error
-        suggestion = meant_provider(provider)
+        suggestion = suggest_provider(provider)
         if suggestion is not None:
             raise UsageError(
                 f"the limit {text!r} is for an unknown provider, {provider!r}; did you mean {suggestion!r}?"

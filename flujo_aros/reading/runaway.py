@@ -56,7 +56,7 @@ def find_runaway(text: str) -> Issue | None:
 def strip_runaway(text: str) -> str:
     """Return a text without the runaway at its end; one copy of the repeated part is kept.
 
-    >>> before_runaway('{"a": "well' + " and so on" * 900)
+    >>> strip_runaway('{"a": "well' + " and so on" * 900)
     '{"a": "well and so on'
     """
     again = repeated_tail(text[-_TAIL:])

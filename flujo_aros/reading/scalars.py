@@ -1043,7 +1043,7 @@ def placeholder_in(text: str, fields: Container[str]) -> str | None:
     That is the name of the field, of one of its items or of a type in brackets, or the same `"string"` or `"..."` in
     several fields.
 
-    >>> [slot_in(f'{{"name": "{value}"}}', ("name",)) for value in ("<name>", "[YOUR NAME]", "<Ann>", "string")]
+    >>> [placeholder_in(f'{{"name": "{value}"}}', ("name",)) for value in ("<name>", "[YOUR NAME]", "<Ann>", "string")]
     ['<name>', '[YOUR NAME]', None, None]
     """
     unfilled: dict[str, str] = {}

@@ -10,7 +10,7 @@ import pytest
 
 from flujo_aros import BlueprintError, UsageError, load_blueprint
 from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.host import made_model
+from flujo_aros.host import create_model
 
 SHOP = """
 agents:
@@ -184,10 +184,10 @@ def test_an_address_in_a_profile_is_written_in_the_blueprint() -> None:
 def test_the_model_of_an_address_asks_that_server(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openai")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    made = made_model("openai:qwen@http://127.0.0.1:8000/v1")
+    made = create_model("openai:qwen@http://127.0.0.1:8000/v1")
     assert (made.model_name, made.base_url) == ("qwen", "http://127.0.0.1:8000/v1/")
     with pytest.raises(UsageError, match="write openai:NAME@URL"):
-        made_model("anthropic:claude@http://127.0.0.1:8000/v1")
+        create_model("anthropic:claude@http://127.0.0.1:8000/v1")
 
 
 def test_yaml_in_the_place_of_a_path_is_a_short_error() -> None:

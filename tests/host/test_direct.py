@@ -21,7 +21,7 @@ from pydantic_ai.usage import RequestUsage, UsageLimits
 from flujo_aros import Accepted, AgentSpec, Aros, Reason, Rejected, UsageError, observing
 from flujo_aros.contract import Output, compile_contract
 from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, ReadFinished, StageFinished, StageSkipped
-from flujo_aros.host import calls_made_by, request_once, run_agent
+from flujo_aros.host import redirect_calls, request_once, run_agent
 from flujo_aros.testing import ScriptedModel
 
 
@@ -235,7 +235,7 @@ async def test_every_request_of_a_run_goes_through_one_function(streamed):
         """Nobody looks at the pieces."""
 
     source = Scripted([REPLIES[3], REPLIES[3], REPLIES[0]], native=True)
-    with calls_made_by(around):
+    with redirect_calls(around):
         spec = AgentSpec(model="local:x", name="extract")
         run = await run_agent(spec, "go", CONTRACTS["json"], models=source, live=live if streamed else None)
     assert isinstance(run.outcome, Accepted)
@@ -260,7 +260,7 @@ async def test_a_replayed_run_makes_no_calls_and_has_the_same_result(streamed):
         shown.append(event)
 
     async def go(model_call, source):
-        with calls_made_by(model_call):
+        with redirect_calls(model_call):
             options = {"models": source, "live": live if streamed else None}
             return await run_agent(AgentSpec(model="local:x"), "go", CONTRACTS["json"], **options)
 

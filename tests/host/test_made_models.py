@@ -8,14 +8,14 @@ import sys
 import pytest
 
 from flujo_aros import UsageError
-from flujo_aros.host import made_model, named_model
+from flujo_aros.host import create_model, named_model
 
 
 def test_a_model_without_its_key_is_reported_with_alternatives(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openai")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(UsageError) as caught:
-        made_model("openai:gpt-4o")
+        create_model("openai:gpt-4o")
     said = str(caught.value)
     assert said.startswith("the model 'openai:gpt-4o' cannot be used: ")
     assert "OPENAI_API_KEY" in said
@@ -64,5 +64,5 @@ def test_a_client_that_is_not_installed_is_named_with_the_command(
             monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)  # what Python itself takes for a module that cannot be imported
     with pytest.raises(UsageError) as caught:
-        made_model(name)
+        create_model(name)
     assert str(caught.value) == f"the model {name!r} needs a package: {command}"

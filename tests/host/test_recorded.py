@@ -21,7 +21,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from flujo_aros.host import PendingCall, Record, recorded_by
+from flujo_aros.host import PendingCall, Record, record_calls
 from flujo_aros.host.recorded import RecordedModel
 from flujo_aros.host.response import issue_of, retry_after_of
 
@@ -69,7 +69,7 @@ def test_an_error_of_the_provider_is_replayed_as_it_was_raised(error: Exception)
 
     async def raised(tape: Tape) -> Exception:
         model = RecordedModel(FunctionModel(fail, model_name="m"))
-        with recorded_by(tape), pytest.raises(type(error)) as caught:
+        with record_calls(tape), pytest.raises(type(error)) as caught:
             await model.request([ModelRequest.user_text_prompt("x")], None, ModelRequestParameters())
         return caught.value
 
@@ -108,7 +108,7 @@ class Streamed:
 
     async def text(self, tape: Tape, *, whole: bool = True) -> str:
         question = [ModelRequest.user_text_prompt("x")]
-        with recorded_by(tape):
+        with record_calls(tape):
             async with self.model.request_stream(question, None, ModelRequestParameters()) as stream:
                 async for _ in stream:
                     if not whole:
@@ -149,7 +149,7 @@ def test_an_error_of_a_stream_is_replayed_where_it_was_raised(words: list[str]) 
 
     async def seen(tape: Tape) -> tuple[bool, str]:
         opened, text = False, ""
-        with recorded_by(tape), pytest.raises(ModelHTTPError):
+        with record_calls(tape), pytest.raises(ModelHTTPError):
             async with model.request_stream(
                 [ModelRequest.user_text_prompt("x")], None, ModelRequestParameters()
             ) as live:

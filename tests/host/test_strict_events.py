@@ -9,7 +9,7 @@ from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
 
 from flujo_aros import Accepted, Aros, Issue, Output, Risk, Runner, Step, Trust
 from flujo_aros.contract import PLACEHOLDER, Event, compile_contract, winner_in
-from flujo_aros.host import fitted
+from flujo_aros.host import fit_event_fields
 from flujo_aros.testing import ScriptedModel
 
 SAID = Output.event(["npc.said", "npc.thought"], ["mood", "wants"], fallback="npc.thought")
@@ -95,7 +95,7 @@ def test_a_text_is_never_made_up() -> None:
 def fit(event: object, path: str, contract: object = SAID) -> Accepted[Event] | None:
     """The event fitted at a path where the host wants a text, as the last chance."""
     accepted = Accepted(event, Trust.CLEAN, "first", (), json.dumps(FULL))
-    return fitted(accepted, [Issue(path, "string_type", "a text is wanted")], contract, last=True)
+    return fit_event_fields(accepted, [Issue(path, "string_type", "a text is wanted")], contract, last=True)
 
 
 @pytest.mark.parametrize("path", ["$.winner", "$.scores", "$.mood", "$.text", "$"])

@@ -39,7 +39,7 @@ from flujo_aros import (
     bound,
 )
 from flujo_aros.events import Event, StepFinished
-from flujo_aros.host import most_for_call
+from flujo_aros.host import max_call_cost
 from flujo_aros.recovery import LlmRepair
 
 from .kinds_lab import check_legal, fail, forever
@@ -452,7 +452,7 @@ def priced(name: str, *, max_tokens: int | None = 300, model: str = "openai:gpt-
 
 
 def test_the_cost_is_bounded_by_the_window_and_the_longest_reply():
-    once, longer = (most_for_call("openai:gpt-4o-mini", tokens) for tokens in (300, 1200))
+    once, longer = (max_call_cost("openai:gpt-4o-mini", tokens) for tokens in (300, 1200))
     assert isinstance(once, Decimal)
     assert isinstance(longer, Decimal)
     plain = priced("a", processing=Processing(enforcement="validate"))

@@ -75,7 +75,7 @@ class LocalModels:
             return await self._start(name, weights)
 
     async def _start(self, name: str, weights: Path) -> Model:
-        server = self._servers[weights] = LocalServer(_short(name), weights, self._settings or read_settings())
+        server = self._servers[weights] = LocalServer(_short_name(name), weights, self._settings or read_settings())
         async with AsyncExitStack() as failed:
             failed.push_async_callback(self._end, weights)
             # Importing the client takes as long as loading the weights: a thread does both at the same time.
@@ -116,27 +116,27 @@ def find_weights(name: str) -> Path:
     wanted = name.removeprefix(PREFIX)
     known = KNOWN.get(wanted)
     if known is not None:
-        return _installed(wanted, known)
+        return _installed_weights(wanted, known)
     mistake = local_name_error(name)
     if mistake is not None and not Path(wanted).is_file():
         raise LocalModelError(mistake)
-    return _given(wanted)
+    return _weights_at_path(wanted)
 
 
-def _installed(name: str, weights: Weights) -> Path:
+def _installed_weights(name: str, weights: Weights) -> Path:
     spec = find_spec(weights.package)  # checks without importing
     folders = spec.submodule_search_locations if spec else None
     files = sorted(file for folder in folders or () for file in Path(folder).glob("*.gguf"))
     if not files:
         raise LocalModelError(f"The weights of local:{name} are not installed: {weights.install}")
-    return _checked(files[0], f"local:{name}")
+    return _check_weights(files[0], f"local:{name}")
 
 
-def _given(wanted: str) -> Path:
-    return _checked(Path(wanted).expanduser(), PREFIX + wanted)
+def _weights_at_path(wanted: str) -> Path:
+    return _check_weights(Path(wanted).expanduser(), PREFIX + wanted)
 
 
-def _checked(file: Path, name: str) -> Path:
+def _check_weights(file: Path, name: str) -> Path:
     try:
         with file.open("rb") as opened:
             magic = opened.read(4)
@@ -156,7 +156,7 @@ def _checked(file: Path, name: str) -> Path:
     return file.resolve()
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     wanted = name.removeprefix(PREFIX)
     return wanted if wanted in KNOWN else Path(wanted).stem
 

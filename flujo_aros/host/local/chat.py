@@ -99,7 +99,7 @@ class LocalChatModel(OpenAIChatModel):
         try:
             return await super().request(messages, model_settings, model_request_parameters)
         except (ModelHTTPError, ModelConnectionError) as error:
-            raise await self._in_plain_words(error) from error
+            raise await self._explain_error(error) from error
 
     @asynccontextmanager
     async def request_stream(
@@ -115,15 +115,15 @@ class LocalChatModel(OpenAIChatModel):
             async with opening as stream:
                 yield stream
         except (ModelHTTPError, ModelConnectionError) as error:
-            raise await self._in_plain_words(error) from error
+            raise await self._explain_error(error) from error
 
-    async def _in_plain_words(self, error: ModelHTTPError | ModelConnectionError) -> ModelAPIError:
+    async def _explain_error(self, error: ModelHTTPError | ModelConnectionError) -> ModelAPIError:
         if isinstance(error, ModelHTTPError):
             return self._rejection(error)
-        if not await self._server.died(within=0.5):  # the connection ends a moment before the process does
+        if not await self._server.wait_for_exit(within=0.5):  # the connection ends a moment before the process does
             return error
         sentence = f"The server of the local model {self.model_name} ended during a request: "
-        return ModelConnectionError(self.model_name, sentence + self._server.how_it_ended() + ".", phase=error.phase)
+        return ModelConnectionError(self.model_name, sentence + self._server.describe_exit() + ".", phase=error.phase)
 
     def _rejection(self, error: ModelHTTPError) -> ModelHTTPError:
         answer: object = error.body
@@ -131,11 +131,11 @@ class LocalChatModel(OpenAIChatModel):
         why = str(body.get("message", ""))
         category: type[ModelRequestRejectedError]
         if body.get("type") == "exceed_context_size_error":
-            plain, category = self._too_long(body), ModelContextWindowExceededError
+            plain, category = self._too_long_message(body), ModelContextWindowExceededError
         elif "JSON schema" in why or "grammar" in why:
-            plain, category = _bad_schema(why), ModelRequestRejectedError
+            plain, category = _bad_schema_message(why), ModelRequestRejectedError
         elif "input is not supported" in why:
-            plain, category = self._text_only(why), ModelRequestRejectedError
+            plain, category = self._text_only_message(why), ModelRequestRejectedError
         else:
             return error
         rejection = ModelHTTPError.for_category(
@@ -148,20 +148,20 @@ class LocalChatModel(OpenAIChatModel):
         rejection.message = plain
         return rejection
 
-    def _text_only(self, why: str) -> str:
+    def _text_only_message(self, why: str) -> str:
         return (
             f"The local model {self.model_name} accepts only text ({why.partition(' - ')[0]}): use another model for "
             "this step, or send it only text."
         )
 
-    def _too_long(self, body: dict[str, Any]) -> str:
+    def _too_long_message(self, body: dict[str, Any]) -> str:
         return (
             f"The prompt has {body.get('n_prompt_tokens')} tokens and the local model {self.model_name} was started "
             f"with a context of {self._context}: shorten the input, or set AROS_LOCAL_CONTEXT to a larger number."
         )
 
 
-def _bad_schema(why: str) -> str:
+def _bad_schema_message(why: str) -> str:
     cause = why.partition("JSON schema error at ")[2] or why
     cure = "change the schema there, or use `output_mode: prompted`"
     return f"llama.cpp cannot convert the JSON schema to a grammar ({cause}): {cure}."

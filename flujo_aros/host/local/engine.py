@@ -84,7 +84,7 @@ class LocalServer:
             self._files = files.pop_all()
         # From here on, only this end of the pipe keeps the child alive.
         with suppress(BrokenPipeError):  # already dead: ready() reports why
-            self._lifeline.write(self._order())
+            self._lifeline.write(self._server_order())
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         try:
@@ -99,7 +99,7 @@ class LocalServer:
         except OSError as error:
             raise LocalModelError(f"No process can be started for the local model: {error.strerror}.") from error
 
-    def _order(self) -> bytes:
+    def _server_order(self) -> bytes:
         order = {
             "name": self.name,
             "weights": str(self.weights),
@@ -124,16 +124,16 @@ class LocalServer:
         deadline = time.monotonic() + self._settings.start_timeout
         while not (line := os.pread(self._report.fileno(), TAIL, 0)).endswith(b"\n"):
             if not self.alive:
-                raise LocalModelError(self._why_not_started())
+                raise LocalModelError(self._explain_failed_start())
             if time.monotonic() > deadline:
                 raise LocalModelError(
                     f"The local model {self.name} was not ready within {self._settings.start_timeout:g} seconds"
-                    f"{self._last_words()}; set AROS_LOCAL_START_TIMEOUT to wait longer."
+                    f"{self._first_error_in_log()}; set AROS_LOCAL_START_TIMEOUT to wait longer."
                 )
             await asyncio.sleep(POLL)
         return ServerFacts(**json.loads(line))
 
-    async def died(self, within: float) -> bool:
+    async def wait_for_exit(self, within: float) -> bool:
         """Wait for this many seconds at most, and return whether the process has ended."""
         deadline = time.monotonic() + within
         while self.alive:
@@ -150,21 +150,21 @@ class LocalServer:
         """Stop the server and wait until it has exited, even if cancelled."""
         self.kill()
         try:
-            await self.died(within=10)
+            await self.wait_for_exit(within=10)
         finally:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(timeout=1)  # returns at once, unless the line above was cancelled
             self._lifeline.close()
             self._files.close()
 
-    def how_it_ended(self) -> str:
+    def describe_exit(self) -> str:
         """Return why a process ended, such as `signal SIGKILL, perhaps because it ran out of memory`."""
         code = self._process.returncode
         if code == -signal.SIGKILL:
             return "signal SIGKILL, perhaps because it ran out of memory"
-        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}{self._last_words()}"
+        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}{self._first_error_in_log()}"
 
-    def _why_not_started(self) -> str:
+    def _explain_failed_start(self) -> str:
         # The engine may end before its log is written, so the port itself is checked, too.
         if self._settings.port and ("couldn't bind" in self._log_text() or _is_taken(self._settings.port)):
             return (
@@ -175,14 +175,14 @@ class LocalServer:
             package = "; on Debian and Ubuntu: apt-get install libgomp1" if "libgomp" in missing[1] else ""
             return f"llama.cpp needs the system library {missing[1]}, which is not installed{package}."
         return (
-            f"llama.cpp could not load {self.weights}: {self.how_it_ended()}. "
+            f"llama.cpp could not load {self.weights}: {self.describe_exit()}. "
             "Is the file complete, and is there enough memory? AROS_LOCAL_CONTEXT sets the size of the context."
         )
 
     def _log_text(self) -> str:
         return os.pread(self._log.fileno(), TAIL, 0).decode(errors="replace")
 
-    def _last_words(self) -> str:
+    def _first_error_in_log(self) -> str:
         """Return the first error in the log, which names the cause (later ones only pass it on), else the last line."""
         lines = [line for line in self._log_text().splitlines() if line.strip()]
         errors = [line for line in lines if line[:20].split()[1:2] == ["E"]]

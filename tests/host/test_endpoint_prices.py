@@ -10,7 +10,7 @@ from model_server import ModelServer
 from pydantic_ai.models import override_allow_model_requests
 
 from flujo_aros import AgentSpec, Runner, Step
-from flujo_aros.host.models import counted, max_call_cost
+from flujo_aros.host.models import has_known_price, max_call_cost
 
 NAME = "openai:gpt-4o-mini"
 
@@ -30,5 +30,5 @@ def test_only_a_model_without_an_address_has_the_price_of_its_name(
 
 
 def test_no_cost_limit_counts_a_model_at_an_address() -> None:
-    assert (counted(NAME), counted(f"{NAME}@http://127.0.0.1:8000/v1")) == (True, False)
+    assert (has_known_price(NAME), has_known_price(f"{NAME}@http://127.0.0.1:8000/v1")) == (True, False)
     assert "no price is known" in str(max_call_cost(f"{NAME}@http://127.0.0.1:8000/v1", 100))

@@ -13,7 +13,7 @@ from pydantic_ai.output import OutputObjectDefinition
 
 from flujo_aros import AgentSpec, Aros, Ladder, Map, Output, OutputError, Pipeline, Reason, Runner, Step, observing
 from flujo_aros.events import StageSkipped
-from flujo_aros.host import Run, is_refused, rejects_schema, remember, run_agent
+from flujo_aros.host import Run, is_refused, rejects_schema, remember_refusal, run_agent
 from flujo_aros.recovery import Constrain
 from flujo_aros.testing import ScriptedModel
 
@@ -219,7 +219,7 @@ def test_a_rejected_schema_affects_only_requests_with_it():
         ModelRequestParameters(output_object=OutputObjectDefinition(like.model_json_schema())) for like in (Item, Place)
     )
     assert not is_refused(model, item, run)
-    assert remember(TOO_LARGE, model, item, run)
+    assert remember_refusal(TOO_LARGE, model, item, run)
     run.exchange.schema_refused = ""  # as before the next attempt
     assert is_refused(model, item, run)
     assert not is_refused(model, place, run)

@@ -1,1 +1,1 @@
-"""What is measured about flujo_aros; not part of the installed package."""
+"""Benchmarks of flujo_aros; not part of the installed package."""

@@ -75,7 +75,7 @@ def reading_command(
 
 
 def _writable(html: Path | None) -> None:
-    """Minutes of measuring are not to end in a folder that is not there."""
+    """Check that the output folder exists before measuring for minutes."""
     if html is not None and (html.is_dir() or not html.absolute().parent.is_dir()):
         message = f"--html: cannot write {str(html)!r}: give a file in a folder that is there"
         raise UsageError(message)

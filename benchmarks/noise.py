@@ -1,4 +1,4 @@
-"""How much of a noisy model's output comes back right: `python benchmarks/noise.py [--count 2000] [--seed 7]`.
+"""How much of a noisy model's output is recovered: `python benchmarks/noise.py [--count 2000] [--seed 7]`.
 
 Records in six languages are written under every class of noise (`flujo_aros.testing.NOISES`) by a scripted model that
 answers repairs imperfectly: each further call gives the answer again under noise, or says nothing useful. Prints a
@@ -52,7 +52,7 @@ class Contact(BaseModel):
 
 
 class Review(BaseModel):
-    """What somebody thinks of a thing."""
+    """A review of a product."""
 
     product: str
     rating: int
@@ -97,7 +97,7 @@ def record(rng: random.Random) -> BaseModel:
 
 @dataclass
 class Row:
-    """What came of the replies of one class."""
+    """The results for one class of replies."""
 
     replies: int = 0
     right: int = 0
@@ -112,7 +112,7 @@ class Row:
 
 
 def scripted(value: Any, first: NoisyReply, rng: random.Random, skill: float) -> ScriptedModel:
-    """A model that writes `first`, and is right about a further call with the chance `skill`, under noise again."""
+    """A model that replies with `first`, and then correctly with probability `skill`, each time with noise."""
 
     def write(reply: NoisyReply) -> str | ModelResponse:
         return cut(reply.text) if reply.finish_reason == "length" else reply.text

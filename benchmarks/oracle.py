@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 PIECES: Final = [(1,), (1, 1, 2, 3, 7, 20), (1, 2, 3), (5, 20, 60), (20,), (100, 5_000)]
-"""Of how many characters the pieces of a stream are."""
+"""The number of characters in each chunk of a stream."""
 
 
 class Seen(NamedTuple):
-    """What one checkout makes of one reply."""
+    """The outcome of one reply in one checkout."""
 
     number: int
     text: str
@@ -34,7 +34,7 @@ class Seen(NamedTuple):
     partials: str
 
     def digest(self) -> str:
-        """The same in one line."""
+        """Return the outcome in one line."""
         marks = (blake2b(part.encode(errors="surrogatepass"), digest_size=9).hexdigest() for part in self[1:])
         return " ".join((str(self.number), *marks))
 
@@ -67,7 +67,7 @@ def _written(outcome: Any) -> str:
 
 
 def side(options: argparse.Namespace) -> None:
-    """What one of the two processes does."""
+    """Read replies in one of the two processes."""
     if options.only is not None:
         print(json.dumps(seen(options.seed, options.only, 1.0)))
         return
@@ -79,7 +79,7 @@ def side(options: argparse.Namespace) -> None:
 
 
 def started(checkout: Path, arguments: list[str]) -> subprocess.Popen[str]:
-    """This program, with the package of a checkout."""
+    """Start this program with the package of a checkout."""
     return subprocess.Popen(
         [sys.executable, __file__, str(checkout), "--side", *arguments],
         env={**os.environ, "PYTHONPATH": str(checkout), "PYTHONHASHSEED": "0"},
@@ -89,7 +89,7 @@ def started(checkout: Path, arguments: list[str]) -> subprocess.Popen[str]:
 
 
 def lines(process: subprocess.Popen[str]) -> Iterator[str]:
-    """What it prints."""
+    """Yield the outcomes that a process prints."""
     if process.stdout is not None:
         yield from process.stdout
     if process.wait():
@@ -97,7 +97,7 @@ def lines(process: subprocess.Popen[str]) -> Iterator[str]:
 
 
 def compare(old: Path, new: Path, arguments: list[str]) -> Counter[str]:
-    """Print each reply of which the two make something else, and count."""
+    """Print each reply whose outcome differs between the two checkouts, and count them."""
     counts: Counter[str] = Counter()
     names = ("text", "outcome", "partials")
     for one, two in zip(*(lines(started(checkout, arguments)) for checkout in (old, new)), strict=True):
@@ -111,7 +111,7 @@ def compare(old: Path, new: Path, arguments: list[str]) -> Counter[str]:
 
 
 def show(old: Path, new: Path, arguments: list[str]) -> None:
-    """What both make of one reply."""
+    """Return both outcomes of one reply."""
     one, two = (Seen(*json.loads("".join(lines(started(checkout, arguments))))) for checkout in (old, new))
     print(f"{one.text}\n\nold: {one.outcome}\nnew: {two.outcome}")
     print("\n".join(unified_diff(one.partials.split("\n"), two.partials.split("\n"), "old", "new", lineterm="", n=1)))

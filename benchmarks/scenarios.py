@@ -1,4 +1,4 @@
-"""Random pipelines against a faulty provider in virtual time, each held against the laws.
+"""Random pipelines against a faulty provider in virtual time, each checked against the invariants.
 
     python -m benchmarks.scenarios --seeds 1000                       # seeds 0 to 999
     python -m benchmarks.scenarios --seeds 100000 --tally tally.json  # goes on where the tally ends, and adds to it
@@ -86,7 +86,7 @@ LADDERS: Final[tuple[dict[str, Any], ...]] = (
 
 
 class Item(BaseModel):
-    """What every agent step of a scenario is asked for."""
+    """The output type of every agent step of a scenario."""
 
     name: str
     qty: int
@@ -127,7 +127,7 @@ class Counted(WrapperModel):
         self.answered += stream.finish_reason is not None
 
     async def model(self, _: str) -> Counted:
-        """Every name is this model."""
+        """Return this model for every name."""
         return self
 
 
@@ -254,27 +254,27 @@ class Drawn:
 
 @dataclass
 class Found:
-    """What a scenario came to, and what of it is against a law."""
+    """The result of a scenario, and the invariants that it violates."""
 
     status: str = "?"
     wrong: list[str] = field(default_factory=list[str])
     tape: list[str | None] = field(default_factory=list[Any])
     trace: list[str] = field(default_factory=list[str])
-    """What happened, in order."""
+    """The events, in order."""
     times: list[float] = field(default_factory=list[float])
-    """When it happened, in virtual seconds; what is left of a wait before a retry is told by the real clock."""
+    """The times of the events in virtual seconds; the rest of a wait before a retry follows the real clock."""
     shown: dict[str, str] = field(default_factory=dict[str, str])
     result: RunResult | None = None
     virtual: float = 0.0
 
     @property
     def facts(self) -> Any:
-        """What is the same for the same seed. In which order asyncio cancels steps side by side is not."""
+        """Return what is reproducible for a seed, unlike the order in which asyncio cancels parallel steps."""
         return self.status, self.tape, sorted(self.trace)
 
 
 class Kept:
-    """An engine that keeps runs as `Durable` does, but executes them here and has its calls in memory."""
+    """An engine that stores runs as `Durable` does, but executes them in this process and keeps its calls in memory."""
 
     def __init__(self, store: Store, *, live: bool) -> None:
         self.store = store
@@ -282,7 +282,7 @@ class Kept:
         self.calls: dict[str, Record] = {}
 
     async def run(self, runner: Runner, task: RunTask) -> RunResult:
-        """Execute a run and keep it."""
+        """Execute a run and store it."""
         context = as_saved(task.shared.value, "the context")
         given = RunRow(
             run_id=task.run_id,
@@ -309,7 +309,7 @@ class Kept:
         return result
 
     async def checkpoint(self, run: RunRow, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
-        """Keep the record of a call."""
+        """Store the record of a call."""
         record = self.calls[key] = await make()
         await keep(lambda starts: self.store.write(run.run_id, run.epoch, starts))
         return record
@@ -320,7 +320,7 @@ class Kept:
 
 
 def scenario(seed: int, store: Store) -> Found:
-    """Run one scenario, and hold it against the laws."""
+    """Run one scenario and check it against the invariants."""
     random.seed(seed)
     drawn, found = Drawn(seed), Found()
     engine = Kept(store, live=drawn.live)
@@ -352,7 +352,7 @@ def _faulty(drawn: Drawn) -> FaultyModel:
 
 
 async def _watched(drawn: Drawn, runner: Runner, run_id: str, found: Found) -> None:
-    """Run it, cancelled at its time, and note what happens."""
+    """Run it, cancel it at its time, and record the events."""
     loop = asyncio.get_running_loop()
     starts, ends = Counter[str](), Counter[str]()
 
@@ -392,7 +392,7 @@ async def _watched(drawn: Drawn, runner: Runner, run_id: str, found: Found) -> N
 
 
 def _against(result: RunResult, found: Found, drawn: Drawn, kept: str) -> list[str]:
-    """What of a result is against a law."""
+    """Return the invariants that a result violates."""
     wrong: list[str] = []
     if result.status.value != kept:
         wrong.append(f"the run gave {result.status.value}, and {kept} is kept")
@@ -413,7 +413,7 @@ def _against(result: RunResult, found: Found, drawn: Drawn, kept: str) -> list[s
 
 
 def sweep(seeds: range, seconds: float, store: Store, *, repeat_every: int = 100) -> dict[str, Any]:
-    """Run scenarios one after the other; every so many one is run twice, to see that nothing differs."""
+    """Run scenarios one after another, some of them twice to check that they are reproducible."""
     statuses: Counter[str] = Counter()
     faults: Counter[str] = Counter()
     broken: dict[str, list[str]] = {}
@@ -447,7 +447,7 @@ def sweep(seeds: range, seconds: float, store: Store, *, repeat_every: int = 100
 
 
 def _added(tally: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Both sweeps as one."""
+    """Return the sum of two sweeps."""
     if not tally:
         return found
     both = {key: tally[key] + found[key] for key in ("scenarios", "calls", "faults", "repeated")}
@@ -462,7 +462,7 @@ def shown(found: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Sweep, and print what was found."""
+    """Run the sweep and print the findings."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seeds", type=int, default=1000, help="how many scenarios in all")
     options.add_argument("--first", type=int, default=0, help="the first seed")

@@ -22,7 +22,7 @@ from flujo_aros import Limits, StreamReader
 PIECE = 20
 PATIENCE = 5.0
 FEW = 20
-"""How many streams the memory is taken of."""
+"""The number of streams for which memory is measured."""
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -46,14 +46,14 @@ SCHEMA = {
 
 
 class Run(NamedTuple):
-    """What one reader took; `done` is less than 1 where it was cut short."""
+    """The measurements of one reader; `done` is less than 1 if it was stopped early."""
 
     seconds: float
     done: float = 1.0
 
 
 def document(size: int) -> str:
-    """Records with texts that hold quotes and line breaks, about `size` characters of JSON."""
+    """Return about `size` characters of JSON records whose strings contain quotes and line breaks."""
     items: list[dict[str, Any]] = []
     length = 0
     while length < size:
@@ -67,7 +67,7 @@ def document(size: int) -> str:
 
 
 def damaged(text: str) -> str:
-    """The same as a model of Python habits writes it, in a fence after some words."""
+    """Return the same data as a Python literal in a fence after some prose."""
     return f"Sure, here you are:\n```json\n{json.loads(text)!r}\n```\n"
 
 
@@ -88,7 +88,7 @@ def ours(text: str, *, look: bool = True) -> Run:
 
 
 def peer(parse: Callable[[str], Any], errors: tuple[type[Exception], ...], text: str) -> Run:
-    """Read the whole prefix for each piece, as is the way of parsers that keep no state."""
+    """Parse the whole prefix again for each chunk, as stateless parsers must."""
     start = time.process_time()
     for at in range(PIECE, len(text) + PIECE, PIECE):
         with suppress(*errors):  # no value for this piece
@@ -124,7 +124,7 @@ def peers() -> dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]
 
 
 def many(count: int, size: int) -> tuple[float, float, float]:
-    """Seconds for `count` streams fed by turns, seconds for a piece, and KiB for each stream when it is half fed."""
+    """Return the seconds for `count` interleaved streams, the seconds per chunk, and the KiB per half-read stream."""
     text = document(size)
     first = StreamReader[Any](SCHEMA)
     for at in range(0, len(text), PIECE):  # what all streams share is made before
@@ -148,7 +148,7 @@ def many(count: int, size: int) -> tuple[float, float, float]:
 
 
 def shown(run: Run) -> str:
-    """A time for the table."""
+    """Format a time for the table."""
     return f"{run.seconds:.2f} s" if run.done >= 1 else f"> {run.seconds:.0f} s ({run.done:.0%} done)"
 
 

@@ -1,4 +1,4 @@
-"""What observers cost: microseconds a step, and how fast a large journal answers.
+"""The cost of observers: microseconds per step, and the speed of queries on a large journal.
 
     python benchmarks/telemetry.py overhead        # each observer against none
     python benchmarks/telemetry.py journal         # 100,000 steps: runs, show and health as commands
@@ -56,7 +56,7 @@ ISSUES = (Issue("$.crew", "type", "expected a whole number, found the string 'ma
 
 
 class Nowhere(SpanExporter):
-    """Takes spans and forgets them."""
+    """Discards all spans."""
 
     def export(self, _spans: Sequence[ReadableSpan]) -> SpanExportResult:
         return SpanExportResult.SUCCESS
@@ -95,7 +95,7 @@ def run(run_id: str, steps: int, *, every: int = 1) -> None:
 
 
 def microseconds(*observers: Observer, every: int, after: Callable[[], object] = lambda: None) -> tuple[float, float]:
-    """CPU of a step: in its own thread, and in all with everything written. The best of five."""
+    """Return the CPU time of a step in its own thread and in total, including all writes; the best of five."""
     best = (float("inf"), float("inf"))
     for attempt in range(5):
         with observing(*observers):

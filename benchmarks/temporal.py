@@ -37,7 +37,7 @@ def program() -> str | None:
 
 
 class TemporalServer:
-    """A development server on a free port, which runs while the block does."""
+    """Run a development server on a free port inside the block."""
 
     def __init__(self) -> None:
         found = program()
@@ -76,7 +76,7 @@ class TemporalServer:
 
 
 def temporal_life(url: str, run_id: str, folder: Path, witness: Witness) -> RunResult:
-    """One life on Temporal, with a queue of its own: no other run of the sweep is executed by this process."""
+    """Execute one run on Temporal with its own queue, so that this process executes no other run."""
     del folder
 
     def hook(what: str) -> None:
@@ -111,7 +111,7 @@ def temporal_life(url: str, run_id: str, folder: Path, witness: Witness) -> RunR
 
 
 def ended(url: str, run_id: str) -> dict[str, Any] | None:
-    """What the server keeps of a run that it calls completed: the workflow's journal, and its calls by key."""
+    """Return the server's records of a completed run: the workflow's journal, and its calls by key."""
 
     async def main() -> dict[str, Any] | None:
         handle = (await Temporal(url).client()).get_workflow_handle(run_id)
@@ -133,7 +133,7 @@ def ended(url: str, run_id: str) -> dict[str, Any] | None:
 
 
 class TemporalSweep(Sweep):
-    """All runs on a server of Temporal. What the workflow knows of a run is compared in place of a journal."""
+    """All runs on a Temporal server. The state of the workflow is compared in place of a journal."""
 
     life = staticmethod(temporal_life)
     longest_life = 180.0
@@ -178,7 +178,7 @@ class TemporalSweep(Sweep):
 
 
 def _lasting(found: dict[str, Any] | None) -> Any:
-    """What is the same in each run: its end, its steps with their records, and its calls, without times and ids."""
+    """Return what is identical in each run: end, steps with their records, and calls, without times and ids."""
     if found is None:
         return None
     plain = json.loads(

@@ -1,4 +1,4 @@
-"""`python benchmarks/walks.py`: how much of the package a reply passes on its way to a value: calls, functions, files.
+"""`python benchmarks/walks.py`: the calls, functions and files involved in turning a reply into a value.
 
 Each way is walked once before it is counted, so that imports and caches do not count. Calls of comprehensions and
 lambdas count like any others; those of other packages and of the standard library do not.
@@ -44,7 +44,7 @@ class Ticket(BaseModel):
 
 
 class Scripted:
-    """Gives every agent of a blueprint the same model."""
+    """Provides the same model to every agent of a blueprint."""
 
     def __init__(self, model: FunctionModel) -> None:
         self.made = model
@@ -55,7 +55,7 @@ class Scripted:
 
 @dataclass
 class Walk:
-    """What was passed on one way."""
+    """The functions called on one path."""
 
     calls: int = 0
     functions: set[CodeType] = field(default_factory=set)
@@ -81,7 +81,7 @@ class Walk:
 
 
 def walk(way: Callable[[], Any]) -> Walk:
-    """Walk a way twice, and count the second time."""
+    """Run a path twice, and count the calls of the second run."""
     way()
     passed = Walk()
     sys.setprofile(passed)
@@ -93,7 +93,7 @@ def walk(way: Callable[[], Any]) -> Walk:
 
 
 def replying(*replies: str) -> FunctionModel:
-    """A model that gives these replies, over and over."""
+    """Return a model that repeats these replies."""
     made = 0
 
     async def reply(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, ModelResponse, NativeOutput, TextPart
-from pydantic_ai.models.function import FunctionModel
+from pydantic_ai import Agent, ModelMessage, ModelResponse, NativeOutput, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 from test_docs import FENCE, PAGES, ROOT
 
 from flujo_aros import Aros, Call, Output, Step
@@ -39,6 +39,11 @@ def sketches() -> list[Any]:
     return found
 
 
+def _reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    is_invoice = "'total'" in str(info.output_tools)
+    return ModelResponse(parts=[TextPart('{"number": "A-7", "total": 12.5}' if is_invoice else '{"n": 1}')])
+
+
 def _answered() -> Any:
     message = SimpleNamespace(content='{"n": 1}')
     return SimpleNamespace(choices=[SimpleNamespace(message=message, finish_reason="stop")])
@@ -57,8 +62,8 @@ class _Ollama:
 
 @pytest.fixture
 def names() -> dict[str, Any]:
-    """What the readers of the pages have: an agent, a model, a client, types of their own."""
-    model = FunctionModel(lambda messages, info: ModelResponse(parts=[TextPart('{"n": 1}')]))
+    """The names that the snippets assume: an agent, a model, a client, and the types of the reader."""
+    model = FunctionModel(_reply)
     completions = SimpleNamespace(create=lambda **_: _answered())
     return {
         **dict.fromkeys(("Invoice", "Order", "Ticket", "Wide"), Thing),

@@ -1,4 +1,4 @@
-"""The other parsers, each as one call from text and schema to a value, where it is installed."""
+"""The other parsers that are installed, each as one function from text and schema to a value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REFUSALS: Final = (ArithmeticError, AssertionError, AttributeError, LookupError,
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """A parser that is installed. `clock` tells the nanoseconds of CPU that its calls have taken."""
+    """An installed parser. `clock` returns the CPU time of its calls in nanoseconds."""
 
     name: str
     version: str
@@ -34,7 +34,7 @@ class Parser:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A parser of other people: what to install for it, and how it is called on a whole reply."""
+    """A third-party parser: the package to install, and how to call it on a complete reply."""
 
     name: str
     distribution: str
@@ -43,7 +43,7 @@ class Peer:
     needs: tuple[str, ...] = ()
 
     def parser(self, _stack: ExitStack) -> Parser:
-        """The parser; raises `ImportError` where it is not installed."""
+        """Return the parser. Raises `ImportError` if it is not installed."""
         for module in self.modules:
             importlib.import_module(module)
         try:
@@ -53,31 +53,31 @@ class Peer:
         return Parser(self.name, found, self.make())
 
     def command(self) -> list[str]:
-        """How to start a process that has this parser alone."""
+        """Return the command that starts a process with only this parser."""
         return child_command(self.name)
 
     def install(self) -> tuple[str, tuple[str, ...]]:
-        """The installer and what it has to install."""
+        """Return the installer and the package to install."""
         return "pip", (self.distribution, *self.needs)
 
 
 @dataclass(frozen=True, slots=True)
 class NodePeer:
-    """jsonrepair, the repairer of the JavaScript world."""
+    """jsonrepair, the most common JSON repairer for JavaScript."""
 
     name: str = "jsonrepair (npm)"
 
     def parser(self, stack: ExitStack) -> Parser:
-        """The parser, in a process that is ended with the stack; raises `ImportError` where it is not installed."""
+        """Return the parser, in a process that ends with the stack. Raises `ImportError` if it is not installed."""
         node = NodeParser(stack)
         return Parser(self.name, node.version, node, node.clock)
 
     def command(self) -> list[str]:
-        """How to start a process that has this parser alone."""
+        """Return the command that starts a process with only this parser."""
         return node_command()
 
     def install(self) -> tuple[str, tuple[str, ...]]:
-        """The installer and what it has to install."""
+        """Return the installer and the package to install."""
         return "npm", ("jsonrepair",)
 
 

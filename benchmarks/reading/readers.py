@@ -1,4 +1,4 @@
-"""The reader and its peers, each as one call from text and contract to a value or a refusal."""
+"""The reader and its peers, each as one function from text and contract to a value or a rejection."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Ends: TypeAlias = Callable[[str, dict[str, Any] | None], bool]
 
 
 def always(_text: str, _schema: dict[str, Any] | None) -> bool:
-    """It ends."""
+    """Return True: it always terminates."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Something that reads replies, with the version that is installed and the clock of its calls."""
+    """A reader of replies, with its installed version and the clock of its calls."""
 
     name: str
     version: str
     read: Read
     clock: Callable[[], int] = time.process_time_ns
     ends: Ends = always
-    """Whether it comes to an end with a text and a schema at all; asked before it is called for the first time."""
+    """Return whether it terminates for a text and a schema; checked before the first call."""
 
 
 def our_reader() -> Reader:
@@ -49,7 +49,7 @@ def our_reader() -> Reader:
 
 
 def peer_reader(parser: Parser, ends: Ends) -> Reader:
-    """A parser with its values validated afterwards, as a careful user of it does.
+    """A parser whose values are validated afterwards, as a careful user would do.
 
     It raises `Unasked` for a contract that its parser has no types for.
     """

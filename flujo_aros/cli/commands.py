@@ -170,7 +170,7 @@ class Deps(Modules):
 
     deps: str | None = option(
         "--deps MODULE:NAME",
-        "The `ctx.deps` of the tools of agents: a value in a module that --allow names, e.g. --deps "
+        "The value of `ctx.deps` in the tools of agents: a value in a module that --allow names, e.g. --deps "
         "shop.deps:shop, or a function or class that returns it.",
         section=MODELS,
     )
@@ -180,7 +180,7 @@ class Limits(Options):
     """When a batch stops, and its limits per minute."""
 
     max_cost: float | None = option(
-        "--max-cost USD", "Start no more rows once this much is spent.", section=ROWS, min=0.0
+        "--max-cost USD", "Start no more rows once this amount has been spent.", section=ROWS, min=0.0
     )
     max_failures: int | None = option(
         "--max-failures N", "Start no more rows once this many have failed.", section=ROWS, min=1
@@ -281,7 +281,7 @@ class Resume(Command, Models, Deps, module="run"):
 class Eval(Command, Blueprint, Deps, Limits, module="eval"):
     """Evaluate a blueprint on labelled rows.
 
-    Each output is right, wrong, or refused, if the run returned no value. Tables show this by trust, by field and by
+    Each row counts as right, wrong, or refused if the run returned no value. Tables show this by trust, by field and by
     model, with calls, tokens and cost. Exit code 0, or 1 if --min-right or --max-wrong is missed or rows were not run.
 
     Example: aros eval triage.yaml tickets.jsonl --min-right 0.9
@@ -305,7 +305,7 @@ class Eval(Command, Blueprint, Deps, Limits, module="eval"):
     )
     check: str | None = option(
         "--check EXPRESSION",
-        "A condition for every row, e.g. --check 'output.total >= expected.total'. A row may have its own.",
+        "A condition for every row, e.g. --check 'output.total >= expected.total'. A row may also have one.",
     )
     judge: str | None = option(
         "--judge MODEL|BLUEPRINT",
@@ -321,7 +321,7 @@ class Eval(Command, Blueprint, Deps, Limits, module="eval"):
     )
     as_json: bool = flag("--json", "Print everything as one JSON document, with one result for each row.")
     save: Path | None = option("--save-dataset FILE", "Write the rows as a dataset of pydantic-evals.")
-    first: int | None = option("--first N", "Only the first N rows.", min=1)
+    first: int | None = option("--first N", "Evaluate only the first N rows.", min=1)
     pairs: list[str] = PAIRS
     concurrency: int = option("--concurrency N", "The number of rows to run at once.", 4, min=1)
     cache: bool = CACHE
@@ -332,7 +332,7 @@ class Plan(Command, Blueprint, Deps, module="plan"):
 
     For each step: its models, its contract and where that comes from, its ladder, and its input template. For each
     module that a step needs: the file that it would be imported from, given the --allow and --path of `aros run`.
-    Nothing is called or imported; --input has no effect. Exit code 4 if the blueprint is invalid.
+    No model is called and no module imported; --input has no effect. Exit code 4 if the blueprint is invalid.
 
     Example: aros plan triage.yaml
     """
@@ -395,7 +395,7 @@ class Graph(Command, Modules, module="graph"):
     The drawing shows the steps, the agent or function of each, and nested steps.
 
     Use Mermaid in Markdown, which GitHub and most editors render; SVG is a self-contained image without scripts.
-    Nothing is called or imported. Exit code 4 if the blueprint is invalid.
+    No model is called and no module imported. Exit code 4 if the blueprint is invalid.
 
     Example: aros graph triage.yaml -o triage.svg
     """
@@ -422,7 +422,7 @@ class Schema(Command, module="lint"):
 class Lsp(Command, module="lint"):
     """Start the language server for editors.
 
-    It speaks the Language Server Protocol over stdin and stdout: findings as you type, fixes, hovers and
+    It speaks the Language Server Protocol over stdin and stdout: diagnostics as you type, quick fixes, hovers and
     completion. The page "Editor support" of the documentation shows how to start it from VS Code and Neovim.
 
     Example: aros lsp
@@ -592,9 +592,9 @@ class Submit(Command, Blueprint, module="durable"):
 class Worker(Command, Deps, module="durable"):
     """Execute the durable runs of a database.
 
-    The worker also takes over the runs of workers that have died. The --allow of this command decides which modules a
-    blueprint may import. After SIGTERM or Ctrl-C it starts no more runs, lets those in progress continue for --grace
-    seconds, and leaves the rest to other workers. A second signal abandons them immediately.
+    The worker also takes over the runs of workers that have died. The --allow options of this command determine which
+    modules a blueprint may import. After SIGTERM or Ctrl-C it starts no more runs, lets those in progress continue for
+    --grace seconds, and leaves the rest to other workers. A second signal abandons them immediately.
 
     Example: aros worker --db postgresql://aros@db/runs --concurrency 16
     """
@@ -647,7 +647,7 @@ class Cancel(Command, module="durable"):
 
 
 class Fork(Command, Deps, module="durable"):
-    """Run a durable run again from a given step.
+    """Rerun a durable run from a given step.
 
     This starts a new run: the steps before that one keep their results and are not paid for again. The blueprint is
     read again from its file, so that a run can continue after its blueprint has changed.
@@ -674,7 +674,7 @@ class Check(Command, module="durable"):
 
     run: str = ONE_RUN
     db: str = DB
-    as_json: bool = AS_JSON
+    as_json: bool = flag("--json", "Print the violations as JSON.")
 
 
 class Read(Command, module="read"):

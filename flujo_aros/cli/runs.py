@@ -542,6 +542,7 @@ def replayed_dict(each: Replayed) -> dict[str, Any]:
     missing = each.missing
     return {
         "step": each.step,
+        "turn": each.turn or None,
         "model": each.model,
         "recorded": asdict(each.recorded),
         "now": asdict(each.verdict),
@@ -562,7 +563,7 @@ def _print(found: list[Replayed]) -> None:
     console = stdout_console()
     rows = [
         {
-            "step": Text(each.step or "-"),
+            "step": Text(each.place),
             "recorded": _verdict_words(each.recorded),
             "now": _now(each),
             "replies": figure(f"{each.used}/{each.recorded_replies}"),
@@ -573,7 +574,7 @@ def _print(found: list[Replayed]) -> None:
     for each in found:
         if (rejected := rejection_of(each.outcome)) is not None:
             console.print()
-            console.print(Text(f"{each.step or '-'}: {rejected.kind}, {reason_words(rejected)}"))
+            console.print(Text(f"{each.place}: {rejected.kind}, {reason_words(rejected)}"))
             for part in reply_parts(ShownReply.of_outcome(rejected), console.width - 2):
                 console.print(Padding(part, (0, 0, 0, 2), expand=False))
     notes = stderr_console()
@@ -581,14 +582,12 @@ def _print(found: list[Replayed]) -> None:
         notes.print("Secrets in the replies are masked in the journal: values have [secret-…] in their place.")
     if any(each.partial for each in found):
         notes.print("The journal has only the beginning of some replies: they are read as if they were cut off there.")
-    for name, checks in dict.fromkeys((each.step or "-", each.skipped) for each in found if each.skipped):
+    for name, checks in dict.fromkeys((each.place, each.skipped) for each in found if each.skipped):
         words = f"{name}: functions are not in the journal and were not applied: {', '.join(checks)}{_cure(checks)}"
         notes.print(words, soft_wrap=True)
     for each in found:
         if each.failed_a_check:
-            notes.print(
-                f"{each.step or '-'}: when it was recorded, a check rejected what is now accepted", soft_wrap=True
-            )
+            notes.print(f"{each.place}: when it was recorded, a check rejected what is now accepted", soft_wrap=True)
 
 
 def _cure(checks: Sequence[str]) -> str:

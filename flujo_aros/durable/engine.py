@@ -836,8 +836,9 @@ def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None, d
     step_name = row.paused["step"] if row.paused is not None and row.answer is not None else None
     answer = None if row.answer is None else Answer(row.answer["value"])
     before = dict(recording.before)
-    if row.seconds:
-        before[""] = Work(seconds=row.seconds)
+    settled = sum(slot.result.seconds for name, slot in recording.recorded.items() if "/" not in name)
+    if seconds := max(row.seconds, settled):  # a killed process has not recorded its time, only that of its steps
+        before[""] = Work(seconds=seconds)
     shared = SharedContext.of(value)
     task = RunTask(
         row.run_id, given, shared, deps, recording.recorded, step_name, answer, channel=channel, before=before

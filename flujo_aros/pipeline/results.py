@@ -172,6 +172,7 @@ class StepResult(Generic[T_co]):
             "reason": self.reason,
             "output": as_plain(self.handed_on),
             "repairs": [repair.to_dict() for repair in accepted.repairs] if accepted else [],
+            "inner_repairs": self.inner_repairs,
             "stages": [
                 {"stage": stage.stage, "outcome": stage.outcome, "reason": stage.reason, "calls": stage.calls}
                 for stage in self.stages

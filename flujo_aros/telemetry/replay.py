@@ -58,6 +58,13 @@ class Replayed:
     """The checks that could not be applied, since functions are not in the journal: their names or messages."""
     failed_a_check: bool = False
     """Whether such a check had rejected the reply that is accepted now."""
+    turn: str = ""
+    """In an ensemble, the agent that wrote the reply, and its turn."""
+
+    @property
+    def place(self) -> str:
+        """The name of the step, and in an ensemble the agent and its turn."""
+        return ", ".join(filter(None, (self.step or "-", self.turn)))
 
     @property
     def holds(self) -> bool:
@@ -240,6 +247,7 @@ def _replay_step(chapter: Chapter, readings: list[JournalReading], contract: Con
         recorded_replies=len(readings),
         masked=any("[secret-" in reading.text for reading in readings),
         partial=not all(reading.whole for reading in readings),
+        turn=chapter.turns.get(asks[0].id, "") if asks else "",
     )
 
 

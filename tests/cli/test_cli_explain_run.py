@@ -55,6 +55,8 @@ def test_the_calls_of_an_ensemble_are_under_their_agents_and_turns(aros: Aros, t
         cast = Ensemble("wood", cast=[owl], turns=1)
         Runner(cast, models=ScriptedModel(event), observers=[journal]).run_sync("Dusk.")
     assert "\n  owl, turn 1\n  asked: You are owl" in aros("explain").stdout
+    assert "wood, owl, turn 1" in aros("replay").stdout.replace("\n", " ")
+    assert [each["turn"] for each in json.loads(aros("replay", "--json").stdout)] == ["owl, turn 1"]
 
 
 def test_repairs_are_marked_in_the_reply_with_their_explanations(aros: Aros) -> None:

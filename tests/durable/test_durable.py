@@ -73,6 +73,9 @@ def test_a_killed_run_resumes_without_repeating_finished_calls(program: Killed) 
     assert result["status"] == "completed"
     assert result["output"] == {"name": "pen", "qty": 3}
     assert result["usage"]["requests"] == 2
+    [(seconds,)] = program.ask("SELECT seconds FROM aros_durable_runs")
+    assert isinstance(seconds, float)
+    assert seconds >= sum(step["seconds"] for step in result["steps"] if "/" not in step["name"]) - 0.01
     assert program.done() == {"before": 1, "first": 1, "repair": 1, "in": 1, "fan": 1, "after": 2}
     keys = [line.split() for line in (program.folder / "keys").read_text().splitlines()]
     assert [name for name, _ in keys] == ["before", "in", "after", "after"]

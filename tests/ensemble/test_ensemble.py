@@ -142,6 +142,7 @@ def test_the_table_the_notebook_and_the_journal_agree_on_the_repairs_of_the_turn
     print_summary(result, console)
     assert re.search(rf"wood +success +inferred +{repairs} ", console.export_text())
     assert f"<td>inferred</td><td>{repairs}</td>" in result._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    assert result.to_dict()["steps"][0]["inner_repairs"] == repairs
 
 
 def test_when_no_agent_is_due_the_run_ends_quietly() -> None:

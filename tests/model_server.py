@@ -10,7 +10,7 @@ from typing import Any, Self
 
 
 class ModelServer(ThreadingHTTPServer):
-    """Answers each chat completion with `answer(prompt)`: a text, or an HTTP status with the seconds to wait."""
+    """Answers each chat completion with `answer(prompt)`: a string, or an HTTP status with the seconds to wait."""
 
     daemon_threads = True
 

@@ -1,4 +1,4 @@
-"""Settings: the defaults, the environment, the files, their precedence, and one sentence for each mistake."""
+"""Settings: the defaults, the environment, the files, their precedence, and one sentence for each error."""
 
 import pytest
 

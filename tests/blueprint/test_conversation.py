@@ -1,4 +1,4 @@
-"""Agents that go on with their conversation, in blueprints."""
+"""Agents that continue their conversation, in blueprints."""
 
 from __future__ import annotations
 

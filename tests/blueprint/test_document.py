@@ -1,4 +1,4 @@
-"""YAML as a tree with places: 1.2 in what counts, bounded, and every mistake with its line and column."""
+"""YAML as a tree with positions: YAML 1.2 where it matters, bounded, and every error with its line and column."""
 
 from __future__ import annotations
 

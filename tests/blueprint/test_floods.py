@@ -1,4 +1,4 @@
-"""Blueprints that are too much of something: refused early, in words that stay short, and never by a crash."""
+"""Oversized blueprints are rejected early, with a short error and without a crash."""
 
 from __future__ import annotations
 

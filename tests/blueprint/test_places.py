@@ -1,4 +1,4 @@
-"""Where a mistake is said to stand: at what has to be changed, and once."""
+"""The reported place of an error: the text that has to be changed, reported once."""
 
 from __future__ import annotations
 

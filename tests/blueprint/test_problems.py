@@ -1,4 +1,4 @@
-"""Errors of a blueprint are data: what kind, where, in words, and which name was meant."""
+"""Errors of a blueprint are data: a code, a place, a message, and a suggested name."""
 
 from __future__ import annotations
 

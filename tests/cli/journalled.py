@@ -1,4 +1,4 @@
-"""A journal with two runs: one that was mended and completed, one that degraded."""
+"""A journal with two runs: one that was repaired and completed, and one that degraded."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_documents_are_as_large_as_their_names_say_and_can_be_read() -> None:
 
 
 class Endless:
-    """A parser that comes to no end with some texts: called for one of those, it fails the test."""
+    """A parser that does not terminate for some texts; a call with one of those fails the test."""
 
     def parse(self, text: str, _schema: object) -> Any:
         if "no end" in text:

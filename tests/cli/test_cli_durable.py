@@ -1,4 +1,4 @@
-"""Durable runs from the command line: killed and gone on with, submitted, worked on, answered, forked and checked."""
+"""Durable runs from the command line: killed and resumed, submitted, executed, answered, forked and checked."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def blueprint(tmp_path: Path) -> Path:
 
 
 def test_findings_are_on_stdout_and_their_number_is_not(aros: Aros, blueprint: Path) -> None:
-    """Exit code 1, the place in the source, what would mend it; the summary stands on stderr."""
+    """Exit code 1, the place in the source and its fix on stdout, the summary on stderr."""
     result = aros("lint", "b.yaml")
     assert result.exit_code == 1
     assert "b.yaml:9:11: info[V-A8] step 'first' has a schema (of its agent)" in result.stdout

@@ -100,7 +100,7 @@ def test_json_is_one_document_of_the_promised_shape(aros: Aros, shop: Path) -> N
     [("ann", ""), ("-", "ann"), ("@ann.txt", ""), ("@@nn", "")],
     ids=["text", "stdin", "file", "at"],
 )
-def test_input_is_a_text_a_file_or_stdin(aros: Aros, shop: Path, source: str, given: str) -> None:
+def test_input_is_a_string_a_file_or_stdin(aros: Aros, shop: Path, source: str, given: str) -> None:
     (shop / "ann.txt").write_text("ann")
     result = aros("run", blueprint(shop, "shout"), "-i", source, "--allow", "shop.py", "--json", text=given)
     assert json.loads(result.stdout)["output"] == {"text": "@NN" if source.startswith("@@") else "ANN"}

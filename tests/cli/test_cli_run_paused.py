@@ -1,4 +1,4 @@
-"""A run that waits for a person: what it leaves, and how it goes on in another call."""
+"""A run that waits for a person: the state it saves, and how another command resumes it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def asking(tmp_path: Path) -> str:
     return "letters.yaml"
 
 
-def test_a_paused_run_leaves_its_state_and_says_how_to_go_on(aros: Aros, asking: str) -> None:
+def test_a_paused_run_leaves_its_state_and_says_how_to_resume(aros: Aros, asking: str) -> None:
     ended = aros("run", asking, "-i", "hello", "--state", "state.json")
     assert (ended.exit_code, ended.stdout) == (3, "")
     assert "Send hello?" in ended.stderr

@@ -1,4 +1,4 @@
-"""What a paused run asks, in words, and an example that would be taken."""
+"""The question of a paused run, and an example of an accepted answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas whose alternatives loop: a validator may try each of them anew at every level of a value."""
+"""Schemas with recursive alternatives: a validator may try each of them again at every level of a value."""
 
 from __future__ import annotations
 

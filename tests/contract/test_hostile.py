@@ -86,7 +86,7 @@ def test_payloads_hidden_from_readers_do_not_count(unseen: str) -> None:
 
 
 def test_a_reply_cut_after_its_payload_is_complete() -> None:
-    """Also where the payload may be mended."""
+    """The same if the payload may be repaired."""
     loose = Output.tagged("result", {"type": "object"}, strict=False)
     for contract in (RESULT, loose):
         assert read('<result>{"n": 1}</result> And now I', contract, truncated=True).value == {"n": 1}
@@ -95,7 +95,7 @@ def test_a_reply_cut_after_its_payload_is_complete() -> None:
 
 @pytest.mark.parametrize("truncated", [None, True, False])
 def test_a_payload_without_its_end_inside_its_tags_is_malformed_and_not_truncated(truncated: bool | None) -> None:
-    """To go on behind the closing tag would help nobody."""
+    """Reading stops at the closing tag."""
     outcome = read('<result>{"n": 1</result>', Output.tagged("result", {}, strict=False), truncated=truncated)
     assert isinstance(outcome, Rejected)
     assert outcome.reason is Reason.MALFORMED

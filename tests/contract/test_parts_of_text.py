@@ -1,4 +1,4 @@
-"""Contracts whose payload is a part of a text: what they refuse, what they ask for, what is judged of a value."""
+"""Contracts whose payload is part of a text: what they reject, what they request, and how values are checked."""
 
 import json
 from dataclasses import replace

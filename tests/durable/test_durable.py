@@ -1,4 +1,4 @@
-"""A durable run that is killed goes on: nothing that was recorded is done, or paid, again."""
+"""A killed durable run resumes: nothing that was recorded is executed or paid for again."""
 
 import asyncio
 import json

@@ -173,7 +173,7 @@ def test_an_agent_that_waits_for_a_missing_line_still_gets_a_turn(unsaid: Any, p
     assert (result.output["reason"], result.output["verdict"]["winner"]) == ("judge.verdict", "writer")
 
 
-def test_the_last_agent_that_could_go_on_is_asked_again_after_a_turn_without_a_line() -> None:
+def test_the_last_available_agent_is_asked_again_after_a_turn_without_a_line() -> None:
     tries = [ValueError("parse"), ValueError("parse"), said("Well done.", winner="writer")]
 
     def line(prompt: str) -> Any:
@@ -207,7 +207,7 @@ def test_a_run_that_ends_without_its_stop_event_reports_that() -> None:
     assert again.output["missing"] == ["judge.verdict"]
 
 
-def test_a_verdict_counts_even_in_words_that_were_used_before() -> None:
+def test_a_verdict_counts_even_if_it_repeats_earlier_words() -> None:
     model = ScriptedModel(then=said("The customer is right.", "judge.verdict", winner="triager"))
     judge = manifest("judge", ["ticket.triaged"], ["judge.verdict"], output_extra_fields=["winner"])
     result, log = played([CHAIN[0], judge], model, turns=2)

@@ -178,7 +178,7 @@ def test_a_retry_in_a_run_continues_its_conversation_in_native_mode_without_tool
     assert "Be brief." in script.infos[1].instructions
 
 
-def test_a_retry_of_a_model_without_a_schema_mode_is_in_words():
+def test_a_retry_for_a_model_without_a_schema_mode_puts_the_schema_in_the_prompt():
     script = Script(BAD, GOOD, profile=PLAIN)
     asyncio.run(agent(script, Retry()).run("How many?"))
     assert script.infos[1].model_request_parameters.output_mode == "text"

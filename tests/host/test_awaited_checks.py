@@ -1,4 +1,4 @@
-"""A check that is async comes to the same as one that is not, in every contract and every way to run."""
+"""An async check has the same effect as a sync one, with every contract and every way to run."""
 
 import asyncio
 import json

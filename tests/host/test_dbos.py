@@ -1,4 +1,4 @@
-"""`Aros` together with `DBOSDurability`: a killed run pays for no call twice, and what is mended stays mended."""
+"""`Aros` with `DBOSDurability`: a killed run pays for no call twice, and repairs are kept."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""An event whose structured call fails is asked for in words, and what the failed call has used is recorded."""
+"""An event whose structured call fails is requested as text, and the usage of the failed call is recorded."""
 
 from __future__ import annotations
 

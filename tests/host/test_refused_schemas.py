@@ -1,4 +1,4 @@
-"""A provider that refuses a schema is asked for it in words: once, and from then on in the same run."""
+"""If a provider rejects a schema, the rest of the run puts the schema in the prompt."""
 
 import asyncio
 from contextlib import aclosing
@@ -122,7 +122,7 @@ def test_an_agent_gets_its_value_from_words_with_the_same_schema(mode, way):
     assert (result.usage.requests, result.usage.unmeasured_requests) == (1, 0), "the host counts no call that failed"
 
 
-def test_one_of_several_output_tools_is_found_in_words_too():
+def test_one_of_several_output_tools_is_also_found_in_text():
     model = ScriptedModel(TOO_LARGE, GOOD)
     agent = Agent(model, output_type=[ToolOutput(Item), ToolOutput(Place)], capabilities=[Aros()])
     assert asyncio.run(agent.run("x")).output == PEN
@@ -130,7 +130,7 @@ def test_one_of_several_output_tools_is_found_in_words_too():
     assert "street" in model.asked[1].prompt
 
 
-def test_a_single_output_tool_is_described_in_words_as_it_was():
+def test_a_single_output_tool_is_described_in_the_prompt_unchanged():
     model = ScriptedModel(TOO_LARGE, GOOD)
     output = ToolOutput(Item, name="order", description="One line of the order.")
     assert asyncio.run(Agent(model, output_type=output, capabilities=[Aros()]).run("x")).output == PEN
@@ -145,7 +145,7 @@ def test_wrong_content_goes_through_the_ladder_without_the_schema():
     assert [asked.output_mode for asked in model.asked] == ["native", "prompted", "text", "text"]
 
 
-def test_later_requests_of_the_same_run_ask_in_words_at_once():
+def test_later_requests_of_the_same_run_have_the_schema_in_the_prompt():
     model = ScriptedModel(TOO_LARGE, call("{}", "look"), GOOD)
     agent = Agent(model, output_type=NativeOutput(Item), capabilities=[Aros()])
     agent.tool_plain(lambda: "a pen", name="look")

@@ -93,7 +93,7 @@ def test_a_text_is_never_made_up() -> None:
 
 
 def fit(event: object, path: str, contract: object = SAID) -> Accepted[Event] | None:
-    """The event fitted at a path where the host wants a text, as the last chance."""
+    """Return the event with a string at a path where the host requires one, on the last attempt."""
     accepted = Accepted(event, Trust.CLEAN, "first", (), json.dumps(FULL))
     return fit_event_fields(accepted, [Issue(path, "string_type", "a text is wanted")], contract, last=True)
 

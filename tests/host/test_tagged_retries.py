@@ -1,4 +1,4 @@
-"""A tagged output that was cut is asked to go on; one that the model left open itself is asked for again."""
+"""A truncated tagged output is continued; one that the model left open is requested again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs that are a part of a text: tags, blocks and events, on agents, with the seed systems' cases."""
+"""Outputs that are part of a text (tags, blocks and events) on agents."""
 
 import asyncio
 import inspect
@@ -273,7 +273,7 @@ def test_the_tag_may_be_named_anywhere_in_the_prompt(where):
     assert "pen" in asyncio.run(made.run("go")).output
 
 
-def test_retries_go_on_in_the_same_conversation_with_precise_feedback():
+def test_retries_continue_the_conversation_with_precise_feedback():
     contract = Output.tagged("result", Item, max_retries=2)
     script = Script("none", '<result>{"name": "pen"}</result>', GOOD)
     result = run(script, None, ASK, output=contract.as_output())

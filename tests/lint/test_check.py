@@ -57,7 +57,7 @@ def test_a_comment_keeps_a_finding_away(step: str) -> None:
     ],
 )
 def test_other_comments_and_texts_that_look_like_one_do_not(step: str) -> None:
-    """Another code, another step, or a text of the blueprint."""
+    """Another code, another step, or a string in the blueprint."""
     assert "V-A8" in codes(HEAD + step)
 
 
@@ -79,7 +79,7 @@ def test_select_and_ignore_take_codes_and_their_beginnings() -> None:
 
 
 def test_an_unknown_rule_code_is_an_error() -> None:
-    """A typing mistake must not switch the linter off."""
+    """A typo must not disable the linter."""
     with pytest.raises(UsageError, match=r"unknown rule 'V-8A'; did you mean"):
         Options(select=("V-8A",))
 
@@ -132,7 +132,7 @@ def test_a_rule_that_crashes_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error passes through, and says which rule and which file."""
 
     class Broken(Rule, code="V-Z9", severity=Severity.ERROR):
-        """A rule with a mistake."""
+        """A rule with an error."""
 
         def check(self, subject: Subject) -> Iterator[Finding]:
             raise ZeroDivisionError(subject.source)

@@ -1,4 +1,4 @@
-"""`processing` under `meta`, as flujo lets it be written: seen by rules and mended where it stands."""
+"""`processing` under `meta`, as flujo allows: rules see it, and fixes apply to it in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent whose tool calls need a decision pauses the run, and goes on with what a person decides."""
+"""An agent whose tool calls need approval pauses the run, and continues with the decision of a person."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ REFUND = ("refund", {"order": "A-7", "amount": 40})
 
 
 def resumed(pipeline: Any, run: RunResult[Any], answer: Any) -> RunResult[Any]:
-    """The run, gone on with in what may be another process."""
+    """Resume the run as another process would."""
     import asyncio
 
     assert run.paused is not None
@@ -270,7 +270,7 @@ def test_each_element_prompts_and_no_model_call_is_repeated() -> None:
     assert (len(done), len(model.seen)) == (1, 4)
 
 
-def test_iterations_go_on_where_they_paused() -> None:
+def test_iterations_resume_where_they_paused() -> None:
     done: list[Any] = []
 
     def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:

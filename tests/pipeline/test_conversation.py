@@ -1,4 +1,4 @@
-"""Steps that go on with the conversation before them: in lists, loops and branches, and across a pause."""
+"""Steps that continue the previous conversation: in lists, loops and branches, and across a pause."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .kinds_lab import fail
 from .test_step import Seen
 
 
-def test_a_step_may_go_on_with_the_conversation_of_the_steps_before_it():
+def test_a_step_may_continue_the_conversation_of_the_previous_steps():
     seen = Seen("Kiel", "Oslo", "Both.")
     agent = Agent(seen.model)
     last = Step("c", agent, input="And now?", use_history=True)

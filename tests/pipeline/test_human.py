@@ -1,4 +1,4 @@
-"""Steps that ask a person: the run pauses, and goes on with an answer that fits."""
+"""Steps that ask a person: the run pauses, and resumes with a valid answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that waits for a person can be saved, and goes on in another process from where it stood."""
+"""A run that waits for a person can be saved and resumed in another process."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_every_element_of_a_map_may_ask():
     assert sorted(result.output) == ["1.x", "2.x", "3.x"]
 
 
-def test_usage_and_failures_that_were_gone_on_in_spite_of_are_kept():
+def test_usage_and_tolerated_failures_are_kept():
     def bad(_: Any) -> None:
         raise ValueError("bad")
 

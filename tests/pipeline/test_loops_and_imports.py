@@ -121,7 +121,7 @@ def test_input_to_import_artifacts_puts_the_members_there():
     ("options", "value"),
     [({"on_failure": "skip"}, "four"), ({"on_failure": "continue_with_default", "default": {"n": 0}}, {"n": 0})],
 )
-def test_an_import_may_be_gone_on_without(options: dict[str, Any], value: Any):
+def test_a_failed_import_may_be_tolerated(options: dict[str, Any], value: Any):
     result = run(Import("sub", Pipeline([call("bad", fail)]), **options) >> call("after"))
     assert (result.status, result.output, result.steps[0].trust) == (RunStatus.COMPLETED, value, "synthesized")
     assert result.step("sub/bad").excused_by == "sub"

@@ -18,7 +18,7 @@ def step(mode: Any) -> Step[Any]:
 
 
 @pytest.mark.parametrize("mode", ["native", "prompted", "tool"])
-def test_the_model_is_told_that_the_tool_does_not_exist_and_answers(mode: Any) -> None:
+def test_the_model_receives_an_error_for_an_unknown_tool_and_answers(mode: Any) -> None:
     model = ScriptedModel(ToolCallPart("lookup", {"what": "pens"}), '{"n": 3}')
     run = Runner(step(mode), models=model).run_sync("How many pens?")
     assert run.output == {"n": 3}

@@ -1,4 +1,4 @@
-"""What the laws are tried on: schemas with values that satisfy them, ways to damage a text, and any text at all."""
+"""Inputs for the property tests: schemas with valid values, ways to damage a text, and arbitrary text."""
 
 import json
 import string

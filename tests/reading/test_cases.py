@@ -14,13 +14,13 @@ ALL = load_cases()
 
 @pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
 def test_case(case: Case) -> None:
-    """The text comes to the value with exactly these repairs, or is rejected for this reason."""
+    """The text yields the value with exactly these repairs, or is rejected for this reason."""
     assert _exact(describe(case.read())) == _exact(wanted(case))
 
 
 @pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
 def test_no_repair_is_riskier_than_allowed(case: Case) -> None:
-    """Whatever a text needs, it is rejected where that takes more than the caller allows."""
+    """A text that needs riskier repairs than the caller allows is rejected."""
     for risk in Risk:
         outcome = case.read(risk)
         if isinstance(outcome, Accepted):

@@ -189,7 +189,7 @@ def test_the_original_text_of_a_repair_is_cut_before_it_is_copied() -> None:
 
 @pytest.mark.parametrize("text", ['{"a": "1%sx"}', '{"a": 1%sx}'])
 def test_space_in_a_number_takes_linear_work(text: str) -> None:
-    """Where a currency may stand is not looked for anew at each blank: this would take days."""
+    """The search for a currency does not restart at each blank, which would take days."""
     schema = {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]}
     assert isinstance(read(text % (" " * 1_000_000), schema), Rejected)
 
@@ -218,7 +218,7 @@ def test_a_complete_bomb_is_too_large() -> None:
 
 
 def steps_of(text: str, schema: dict[str, Any]) -> int:
-    """How many lines and calls of Python it takes to read a text and to look at its repairs: the same at every run."""
+    """Return the number of Python lines and calls needed to read a text and its repairs; deterministic."""
     read("", schema)
     count = 0
 
@@ -420,7 +420,7 @@ def test_a_truncated_object_is_never_accepted(pair: Pair, truncated: bool | None
 
 @given(whole_objects(st.text(PLAIN, max_size=8)))
 def test_a_value_at_the_end_of_a_truncated_text_is_not_trusted(pair: Pair) -> None:
-    """Even a complete value may go on when the text was cut right behind it; with prose behind it, it is whole."""
+    """Even a complete value may continue if the text was cut right after it; with prose after it, it is complete."""
     text = json.dumps(pair.value)
     assert isinstance(read(text, pair.schema, truncated=True), Rejected)
     whole = read(f"{text}\n\nThat is beca", pair.schema, truncated=True)
@@ -444,7 +444,7 @@ def test_an_accepted_value_satisfies_its_contract_and_is_clean_when_read_again(
 
 @given(whole_objects(st.text(st.one_of(CALM, TRICKY), max_size=12)), st.sampled_from(sorted(DAMAGE)))
 def test_a_repaired_value_satisfies_its_contract_and_is_clean_when_read_again(pair: Pair, name: str) -> None:
-    """The same for values that were mended."""
+    """The same for repaired values."""
     outcome = read(DAMAGE[name](pair.value), pair.schema)
     if isinstance(outcome, Accepted):
         _holds(outcome, pair.schema)

@@ -508,7 +508,7 @@ def test_words_after_an_answer_that_do_not_call_it_a_guess_leave_it_as_it_is(beh
 
 @pytest.mark.parametrize("form", ["Soit {}, soit {}.", "One says {}. The other says {}. Both are plausible."])
 def test_answers_without_a_preference_are_rejected(form: str) -> None:
-    """Alternatives in words that are not between the answers alone."""
+    """Alternatives in prose that is not only between the answers."""
     outcome = read(form.format(SPOKEN, SPOKEN.replace("sea", "air")), Parcel)
     assert isinstance(outcome, Rejected)
     assert outcome.reason is Reason.AMBIGUOUS
@@ -628,7 +628,7 @@ def test_an_answer_two_levels_down_is_read_where_the_outer_key_is_neutral() -> N
 
 
 def test_the_answer_to_the_next_input_is_not_the_answer() -> None:
-    """A model that goes on with the next input, or repeats the example before it."""
+    """A model that continues with the next input, or repeats the example before it."""
     text = f"{SPOKEN}\n\nInput:\nPX-21 goes by air.\n\nOutput:\n" + '{"code": "PX-21", "carrier": "air"}'
     assert isinstance(read(text, Parcel), Rejected)
     assert isinstance(read(f"If the slip is right: {SPOKEN}\nOtherwise: {_keys({})}", Parcel), Rejected)

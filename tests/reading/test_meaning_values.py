@@ -540,7 +540,7 @@ def test_an_ambiguous_date_is_rejected(said: str) -> None:
 
 
 @pytest.mark.parametrize(("form", "said"), [("date-time", "2026-03-14T09:30:00"), ("time", "09:30:00")])
-def test_a_time_without_the_time_zone_that_a_schema_wants_is_told_to_have_one(form: str, said: str) -> None:
+def test_a_time_without_the_time_zone_that_the_schema_requires_is_an_error(form: str, said: str) -> None:
     outcome = read(json.dumps({"v": said}), {"type": "object", "properties": {"v": {"format": form}}})
     assert isinstance(outcome, Rejected)
     assert "it has no time zone; write" in outcome.issues[0].message

@@ -241,7 +241,7 @@ def test_a_block_is_found_and_taken_out_of_the_prose(text: str, fields: object, 
     ['{"plan": 1, "plan": 2}', "{'plan': 1, 'plan': 2}", "{'plan': {'a': 1, 'a': 2}}", "{plan: 'a'}", "{'plan': '"],
 )
 def test_a_block_with_a_choice_left_open_is_not_a_block(text: str) -> None:
-    """Nothing is chosen, nothing beyond the wrapping is mended, nothing is closed."""
+    """Nothing is chosen or closed, and only the wrapping is repaired."""
     assert isinstance(read(text, Output.block("plan")), Rejected)
 
 

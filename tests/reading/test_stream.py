@@ -181,7 +181,7 @@ def test_text_that_may_hide_another_answer_makes_nothing_final(text: str, contra
 
 
 def last_of(text: str, contract: Any, **options: Any) -> Partial[Any]:
-    """The last partial of a text that came in one piece."""
+    """Return the last partial of a text that arrived in one chunk."""
     partials, _ = stream(text, contract, [text], **options)
     return partials[-1]
 
@@ -421,7 +421,7 @@ def test_a_complete_answer_before_endless_white_space_is_accepted() -> None:
 
 
 def test_the_text_before_a_runaway_is_kept() -> None:
-    """Of what is repeated, one stays; a text with nothing wrong in it stays as it is."""
+    """One copy of the repeated part is kept; a text without a runaway is unchanged."""
     assert strip_runaway("It said: " + "no, no. " * 900) == "It said: no, no. "
     assert strip_runaway('{"a": 1,' + "\n" * 3_000) == '{"a": 1,'
     assert strip_runaway("as it is\n\n") == "as it is\n\n"

@@ -51,7 +51,7 @@ ANY_JSON: Any = st.recursive(
 
 
 def planted(value: Any, text: str, rest: Any) -> Any:
-    """A value with a text in it: as a value, within one, as an item and as a key."""
+    """Values that contain a text: as the value, within it, as an item and as a key."""
     return {"a": text, "b": [rest, f"so: {text}!", {text: value}], "c": f'"{text}"'}
 
 
@@ -224,7 +224,7 @@ def test_a_number_without_marks_stays_a_number() -> None:
 
 
 def looks_at(work: Callable[[], object]) -> int:
-    """How often a text is searched."""
+    """Return how often a text is searched."""
     searches = 0
 
     def count(_frame: FrameType, what: str, called: Any) -> None:

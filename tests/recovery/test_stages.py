@@ -108,7 +108,7 @@ class TestResume:
         assert [ask.stage for ask in asks] == ["resume", "llm_repair"]
         assert outcome.origin == "llm_repair"
 
-    def test_there_is_nothing_to_go_on_from_without_a_text(self):
+    def test_nothing_can_be_continued_without_a_text(self):
         asks, outcome = climbed((Resume(),), cut(""))
         assert asks == []
         assert "no text before the cut to continue" in outcome.attempts[-1].why

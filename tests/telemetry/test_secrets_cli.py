@@ -94,7 +94,7 @@ REPLIES = [
 
 
 class Provider(BaseHTTPRequestHandler):
-    """Speaks as OpenAI does, by script: a text is a reply, nothing more is an error that quotes what it was sent."""
+    """A scripted OpenAI server: a string is a reply; after the last, an error quotes the request."""
 
     replies: Iterator[str]
     emitted: bytes

@@ -376,12 +376,24 @@ def _topic(shape: Shape, value: object) -> Topic:
         for word in filter(_is_distinct, name_words(name)):
             held_by[word] = held_by.get(word, False) or held_by[name]
     empty = {fold(name) for name, is_held in held_by.items() if not is_held}
-    return Topic(_naming(tuple(held_by))[0], empty, held, choices - held, partial(_holds, held))
+    texts = {
+        fold(word)
+        for name, part in names.items()
+        if part.allows("string") and not _choices(part)
+        for word in (name, *name_words(name))
+    }
+    flags: dict[str, bool] = {}
+    for name in shape.flags:
+        words = [word for word in name_words(name) if class_of(word) is None]
+        parts = leaves.get(fold(name), [])
+        if len(words) == 1 and len(words[0]) > 4 and len(parts) == 1 and isinstance(parts[0], bool):
+            flags[re.sub("e?[ds]$|ing$", "", words[0])] = parts[0]
+    return Topic(_naming(tuple(held_by))[0], empty, held, choices - held, partial(_holds, held), texts, flags)
 
 
 def _holds(held: set[str], written: str) -> bool:
-    number = _decimal(written)
-    return _is_held(written, held) or (number is not None and f"{number:g}" in held)
+    numbers = (_decimal(written), _decimal(written, ""))
+    return _is_held(written, held) or any(number is not None and f"{number:g}" in held for number in numbers)
 
 
 _IN_UNIT: Final = expression(

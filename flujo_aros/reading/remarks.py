@@ -14,20 +14,23 @@ is empty in the answer does not count: `The date is not stated` explains why it 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, groupby
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from flujo_aros.contract import fold
 from flujo_aros.reading.grammar import SENTENCE, expression
 from flujo_aros.reading.phrases import Phrases
+from flujo_aros.reading.scalars import MONTHS
 
 _WORDS: Final = {
-    "ANSWER": """value* answer* json output result* record records response object data detail* figure figures
-        number numbers field fields boolean above wert werte antwort ergebnis angabe* daten valeur* réponse
-        résultat* données valor* respuesta datos resposta dados risposta dati waarde* antwoord gegevens""",
+    "ANSWER": """entry entries value* answer* json output result* record records response object data detail*
+        figure figures number numbers field fields boolean above wert werte antwort ergebnis angabe* daten
+        valeur* réponse résultat* données valor* respuesta datos resposta dados risposta dati waarde* antwoord
+        gegevens""",
     "THIS": """this that it these those they them es das dies* ce ceci cela c'est eso esto isso isto questo dit
         deze""",
     "I": """i we my our ich wir bin je j' mon suis yo estoy eu estou tenho io sono ik mijn ben meinerseits""",
@@ -37,7 +40,7 @@ _WORDS: Final = {
         nicht kein* ohne nie weder pas aucun* jamais sans nem nenhum* sem nessun* senza niet geen zonder nooit
         nunca ningún ninguna less ni don't""",
     "SURE": """sure certain* convinced confident positive vouch guarantee* swear know tell validat* rely trust*
-        bet sold sicher überzeugt gewiss garantier* sûr* convaincu* garantir segur* convencid* garantiz* certo
+        bet sold stand_by sicher überzeugt gewiss garantier* sûr* convaincu* garantir segur* convencid* garantiz* certo
         certeza sicur* convinto garantire zeker garanderen decid* determin* déterminer say_which say_whether
         say_if""",
     "CONFIRM": """verif* check* confirm* recheck* prüf* überprüf* geprüft bestätig* vérifi* conferm* controleren
@@ -53,7 +56,7 @@ _WORDS: Final = {
     "OTHERWISE": """off differ* over-stated overstated understated exaggerated higher lower""",
     "WRONG": """wrong invalid untrue incorrect* inaccurate mistaken outdated no_longer supersed* falsch
         fehlerhaft erron* faux fausse* inexact* errad* errat* equivocad* sbagliat* onjuist fout verkeerd
-        too_high too_low zu_hoch zu_niedrig trop_élevé demasiado_alt*""",
+        in_error out_of_date is_off are_off too_high too_low zu_hoch zu_niedrig trop_élevé demasiado_alt*""",
     "ASSUMED": """assum* placeholder* approximat* as_a_default reasonable_default sensible_default defaulted
         provisional preliminary suppos* estimat* want_of ballpark presumabl* reconstruct* filler stand-in*""",
     "GUESSED": """guess* invent* made_up make_up making_up fabricat* extrapolat* speculat* hypothes* improvis*
@@ -145,7 +148,8 @@ _WORDS: Final = {
         entschuldigung verzeihung excus* przepraszam извини* прости*""",
     "OOPS": """hold_on hang_on oops whoops whoa correction corrigend* erratum errata scratch_that strike_that
         never_mind nevermind nope second_thought on_second_thought on_second_thoughts on_further_thought
-        second_thoughts on_reflection on_closer_look on_closer_inspection on_closer_reading on_re-reading
+        second_thoughts on_second_look on_further_look come_to_think_of_it
+        on_reflection on_closer_look on_closer_inspection on_closer_reading on_re-reading
         on_rereading on_further_reading on_second_reading looking_again upon_review looking_at my_mistake my_bad
         my_error my_apologies note_to_self korrektur berichtigung ups hoppla mein_fehler nachtrag genauer_gesagt
         vielmehr doch_nicht oups rectificati* mon_erreur erreur_de_ma_part après_réflexion finalement
@@ -167,7 +171,8 @@ _WORDS: Final = {
         changed_my stand_corrected take_it_back take_that_back take_back vergessen übersehen verwechselt
         vertauscht geirrt vertan verlesen verschrieben oublié confondu raté trompé* inversé faltó confuso
         enganei confundi vergist verwisseld""",
-    "RETRACTED": """withdrawn retracted superseded void obsolete hallucination says_otherwise say_otherwise
+    "RETRACTED": """withdrawn retracted superseded void obsolete hallucination says_otherwise say_otherwise is_off_by
+        are_off_by
         states_otherwise shows_otherwise suggests_otherwise off_by misspel* mix-up unvollständig incomplèt*
         incomplet* fehler_unterlaufen fehler_passiert eingeschlichen stimmt_nicht stimmen_nicht stimmt_so_nicht
         falsch_geschrieben falsch_angegeben glissée klopt_niet confundí equivoqué olvidé olvidó hay_un_error
@@ -175,7 +180,7 @@ _WORDS: Final = {
         不正确 作废 不完整 写反 弄反 搞反 漏了 漏掉 忘了 忘记 間違 誤って 誤りが の誤り に訂正 不完全 逆でし
         忘れ 見落とし 漏れ 違います 正しくありません 無視して が正解 무시하 무시해 틀렸 잘못""",
     "ERROR": """error* mistake mistakes typo* fehler erreur* misprint oversight inaccurac*""",
-    "IGNORE": """ignore ignoring disregard discard forget scratch strike cancel ignorier* vergiss ignorez
+    "IGNORE": """throw ignore ignoring disregard discard forget scratch strike cancel ignorier* vergiss ignorez
         ignorer ignora ignorate ignoren pas_tenir_compte zignoruj pomiń* проигнорируй* игнорируй*""",
     "CHANGE": """change make replace amend revise fix redo rephrase swap flip bumping changing correcting revising
         adjust ändere korrigiere ersetze streiche changez corrigez remplacez corrige rectifie cambia cambie
@@ -195,7 +200,8 @@ _WORDS: Final = {
     "ARROW": """-> => >> → ⇒""",
     "POINTS": """<- <-- ←""",
     "BELOW": """below follows next""",
-    "LATE": """delay* late long length trouble confusion inconvenience hear spät* verspät* lang* retard* attente""",
+    "LATE": """later_than delay* late long length trouble confusion inconvenience hear
+        spät* verspät* lang* retard* attente""",
     "TRUE": """true""",
     "FALSE": """false""",
     "MAKE_IT": """make_it make_that make_this""",
@@ -203,15 +209,24 @@ _WORDS: Final = {
         recorded calculated converted parsed booked assigned matched returned""",
     "LET_ME": """let_me""",
     "THANKS": """thanks thank there that's_all problem worries""",
-    "SHOULD_HAVE": """should_have should_not_have shouldn't_have must_have ought_to_have would_have_been
+    "SHOULD_HAVE": """should_have should_not_have shouldn't_have must_have ought_to_have would_have_been was_meant
+        were_meant
         aurait_dû hätte""",
-    "SPELT": """reads spelled spelt written called""",
+    "LATER": """later now meanwhile subsequently afterwards amended addendum re-marked raises re-issued reissued
+        replaced replaces upgraded downgraded nowadays since_then has_since have_since currently inzwischen jetzt
+        später mittlerweile désormais maintenant ahora luego adesso agora nu inmiddels""",
+    "AMOUNTS": """amounts comes stands totals equals runs reads""",
+    "AGREE": """match* agree agrees fit fits hold holds correspond* tally tallies apply applies""",
+    "DEF": """the his her their yesterday* today*""",
+    "SPELT": """spelled spelt written called""",
     "COMMA": """, ， 、""",
     "STOP": """- -- > ; : ( ) — – … ： ； （ ）""",
 }
 """The words of each class. `guess*` is any word that begins like that, `made_up` a group of words."""
 
-_NAMES: Final = (*_WORDS, "FIELD", "VALUE", "NUMBER", "CHOICE", "EMPTY_FIELD", "OTHER")
+_FIELDS: Final = ("FIELD", "TEXT", "HOLDS", "LACKS")
+"""Fields that have a value: any, a free text, and the word for a boolean that is true or false."""
+_NAMES: Final = (*_WORDS, *_FIELDS, "VALUE", "NUMBER", "CHOICE", "EMPTY_FIELD", "OTHER", "PART", "PROPER")
 _LETTERS: Final = {name: chr(ord("\u0100") + index) for index, name in enumerate(_NAMES)}
 _OTHER_WORD: Final = "."
 
@@ -287,6 +302,7 @@ _CONSIDERED: Final = (
     "THIS IS PERHAPS THIS",
     "FIELD MAY ~1 IS !READ !~9,IF",
     "NUMBER MAY",
+    "PART FIELD MAY",
     "FIELD/VALUE/ANSWER/THIS/I ~3 MAY/PERHAPS ~5 ANOTHER",
     "MAY/PERHAPS ~4 CHOICE !~9,IF",
     "CHOICE ~3 MAY/PERHAPS !~9,IF",
@@ -335,6 +351,8 @@ _RETRACTED: Final = (
     "POINTS ~3 WRONG",
     "VALUE/EMPTY ARROW ~1 OTHER/CHOICE",
     "RETRACTED",
+    "TRUE/FALSE/EMPTY IS -1 WRONG",
+    "I ~1 WRONG SURE",
     # "I misread it", "I used the wrong line", "I made an error", "a typo in the total"
     "I -4 SLIPPED",
     "I ~1 CHOSE/STATED/HAVE/LISTED ~4 WRONG",
@@ -395,6 +413,47 @@ _RETRACTED_ACROSS: Final = (
     "EMPTY_FIELD IS? STOP? NOT EMPTY",
 )
 """The same for whole sentences."""
+_DENIED: Final = (
+    # a value is something else: "25 is the number of drums", "3.4 was last year's figure"
+    "^ HM? DEF? VALUE/PART IS DEF/WHAT !~9,STATED/REAL/CORRECT/PROPER/CHOICE/ONLY =12 $",
+    "^ HM? DEF? VALUE/PART IS ~1 ANOTHER",
+    "FIELD/VALUE/ANSWER/WHAT I STATED/CHOSE/LISTED =4 IS DEF/WHAT !~9,STATED/REAL/CORRECT =12 $",
+    # "89.9 isn't what the ticket says", "The amount doesn't match the slip"
+    "FIELD/VALUE/ANSWER =3 IS NOT WHAT",
+    "FIELD/VALUE/ANSWER =6 NOT AGREE",
+    "FIELD/VALUE/ANSWER =3 WRONG AGREE",
+    "OTHER ~3 IS/WOULD IS? DEF? REAL/CORRECT",
+    # a yes or no: "She did not in fact pass"
+    "NOT =4 HOLDS",
+    "IS =2 LACKS $",
+)
+"""Orders of classes in a clause that say that a value of the answer is something else. `=3` stands for up to three
+words that are neither a negation nor the answer's.
+"""
+_DENIED_ACROSS: Final = (
+    "^ HM? DEF? VALUE/PART IS =9 COMMA? NOT ~4 FIELD",
+    "OTHER ~2 COMMA NOT VALUE",
+    "^ NOT VALUE/PART COMMA",
+    "^ OTHER INSTEAD",
+)
+"""The same for whole sentences."""
+_ASSERTED: Final = (
+    # a field is something else: "The tenant is Ruth Osei", "Ruth Osei is the tenant", "The rent comes to 1300"
+    "TEXT =2 IS ACTUALLY/LATER? PROPER/OTHER",
+    "^ OTHER/PROPER/CHOICE IS DEF NAMED",
+    "NAMED =2 AMOUNTS FROM? OTHER",
+    "NAMED =2 SHOULD =3 OTHER/PROPER/CHOICE",
+    "SHOULD_HAVE IS/SHOULD ~1 OTHER/PROPER/CHOICE",
+    "^ SHOULD? CHANGE =3 FROM OTHER/PROPER/CHOICE",
+    "REAL/CORRECT ~3 IS PROPER",
+    # another choice: "The sky was merely cloudy", "The observer noted clear skies"
+    "IS ONLY/ACTUALLY/LATER? CHOICE $",
+    "STATED/LISTED CHOICE ~1 $",
+    "LATER =7 CHOICE $",
+    # it was superseded: "The exam was re-marked and now stands at 84"
+    "LATER =7 OTHER/PROPER",
+)
+"""Orders of classes in a clause that assert something else, in a sentence without a value of the answer."""
 _CONDITIONAL: Final = ("^ ~1 IF",)
 """Sentences that ask for a change under a condition."""
 _EXEMPT: Final = ("NOT ~9 BUT ~6 ALL", "^ ~1 IF/WOULD YOU", "^ ~1 SOMEBODY @ $")
@@ -425,27 +484,29 @@ def _part(part: str) -> str:
         return f"(?:^|{_LETTERS['STOP']})"
     if part in _SPANS:
         return _SPANS[part]
-    if part[0] in "~-":
-        return f"{'.' if part[0] == '~' else _NOT_NEGATED}{{0,{part[1:]}}}"
+    if part[0] in "~-=":
+        return f"{'.' if part[0] == '~' else _NOT_NEGATED if part[0] == '-' else _FOREIGN}{{0,{part[1:]}}}"
     names = chain.from_iterable(_ALSO.get(name, name).split("/") for name in part.rstrip("?").split("/"))
     return f"[{''.join(map(_LETTERS.__getitem__, names))}]{'?' if part.endswith('?') else ''}"
 
 
 _ALSO: Final = {
-    "FIELD": "FIELD/THE", "NAMED": "FIELD/EMPTY_FIELD", "NOT": "NOT/NO", "VALUE": "VALUE/NUMBER",
+    "FIELD": "/".join((*_FIELDS, "THE")), "NAMED": "/".join((*_FIELDS, "EMPTY_FIELD")), "NOT": "NOT/NO",
+    "VALUE": "VALUE/NUMBER",
     "MAY": "MAY/MIGHT", "REVIEW": "REVIEW/CORRECT", "REAL": "REAL/TRUE", "BUT": "BUT/COMMA/STOP",
     "CHOSE": "CHOSE/SET/ADD", "SHOULD": "SHOULD/BETTER", "CHANGE": "CHANGE/SET", "CORRECT": "CORRECT/VALID",
-    "OTHERWISE": "OTHERWISE/MOVED/ERROR/SLIPPED/RETRACTED", "WRONG": "WRONG/RETRACTED",
+    "SPELT": "SPELT/AMOUNTS", "OTHERWISE": "OTHERWISE/MOVED/ERROR/SLIPPED/RETRACTED", "WRONG": "WRONG/RETRACTED",
 }  # fmt: skip
 """Classes that count as another one, too: a reply in another language has its own names for the fields, so that an
 article stands for one.
 """
 _NOT_NEGATED: Final = f"[^{_LETTERS['NOT']}{_LETTERS['NO']}]"
+_FOREIGN: Final = f"[^{''.join(_LETTERS[n] for n in ('NOT', 'NO', 'I', *_FIELDS, 'VALUE', 'NUMBER', 'PART'))}]"
 _SPANS: Final = {
     "-": f"{_NOT_NEGATED}*",
     "*": f"[^{_LETTERS['EMPTY_FIELD']}]*",
     "+": f"[^{_LETTERS['NOT']}{_LETTERS['NO']}{_LETTERS['EMPTY_FIELD']}]*",
-    "@": f"[^{''.join(_LETTERS[name] for name in ('I', 'FIELD', 'VALUE', 'NUMBER'))}]*",
+    "@": f"[^{''.join(_LETTERS[name] for name in ('I', *_FIELDS, 'VALUE', 'NUMBER'))}]*",
 }
 
 
@@ -457,17 +518,19 @@ class _Rules(NamedTuple):
 
 
 def _rules(clauses: Sequence[str], sentences: Sequence[str]) -> _Rules:
-    return _Rules(expression("|".join(map(_rule, clauses))), expression("|".join(map(_rule, sentences))))
+    return _Rules(expression("|".join(map(_rule, clauses))), expression("|".join(map(_rule, sentences)) or "(?!)"))
 
 
 _STATES: Final = _rules(_STATED, _STATED_ACROSS)
 _DOUBTS: Final = _rules((*_STATED, *_CONSIDERED), (*_STATED_ACROSS, *_CONSIDERED_ACROSS))
 _CORRECTS: Final = _rules(_RETRACTED, _RETRACTED_ACROSS)
+_DENIES: Final = _rules(_DENIED, _DENIED_ACROSS)
+_ASSERTS: Final = _rules(_ASSERTED, ())
 _IS_CONDITIONAL: Final = expression("|".join(map(_rule, _CONDITIONAL)))
 _IS_EXEMPT: Final = expression("|".join(map(_rule, _EXEMPT)))
 _IS_ABOUT_EMPTY: Final = expression("|".join(map(_rule, _EMPTY)))
-_NAMED: Final = frozenset(map(_LETTERS.__getitem__, ("FIELD", "EMPTY_FIELD", "VALUE", "NUMBER", "CHOICE")))
-_OTHER_TOPICS: Final = frozenset(_LETTERS[name] for name in ("FIELD", "VALUE", "NUMBER", "ASSUMED", "GUESSED"))
+_NAMED: Final = frozenset(map(_LETTERS.__getitem__, (*_FIELDS, "EMPTY_FIELD", "VALUE", "NUMBER", "CHOICE")))
+_OTHER_TOPICS: Final = frozenset(_LETTERS[name] for name in (*_FIELDS, "VALUE", "NUMBER", "ASSUMED", "GUESSED"))
 _END: Final = r"\b"
 _SUSPECT: Final = """NOT MIGHT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW MAY PERHAPS OTHERWISE WRONG ANOTHER
     EXAMPLE HAD_TO WOULD SEVERAL LOW ONLY OR WILL SHOULD TODO WAIT SORRY OOPS EDIT ACTUALLY INSTEAD SLIPPED RETRACTED
@@ -475,16 +538,20 @@ _SUSPECT: Final = """NOT MIGHT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW M
     ARROW POINTS NO ADD MOVED BETTER VALID
     SHOULD_BE"""
 """Every rule requires a word of one of these classes, or a question mark."""
+
+
+def _any_of(classes: str) -> Iterator[str]:
+    words = (word for name in classes.split() for word in _WORDS[name].split() if word[0].isalpha())
+    return (rf"\b{word.rstrip('*').replace('_', ' ')}{'' if word.endswith('*') else _END}" for word in words)
+
+
 MAY_REMARK: Final = Phrases(
-    *(
-        rf"\b{word.rstrip('*').replace('_', ' ')}{'' if word.endswith('*') else _END}"
-        for name in _SUSPECT.split()
-        for word in _WORDS[name].split()
-        if word[0].isalpha()
-    ),
+    *_any_of(_SUSPECT),
     r"[\u0900-\u0dff]+|n['’]t\b|['’](?:d|ll)\b|[-=>]>|<-|[→⇒←?❌✗✘✖👎]",
 )
 """Finds texts that may contain a remark. Most contain none, which one pass shows."""
+_MAY_ASSERT: Final = Phrases(MAY_REMARK.source, *_any_of("IS LATER STATED FROM"), r"['’]s\b")
+_OWN: Final = frozenset(map(_LETTERS.__getitem__, ("VALUE", "NUMBER", "ANOTHER", "WOULD")))
 _CLASS_OF: Final = {word: name for name, words in _WORDS.items() for word in words.split()}
 _STEMS: Final = {word[:-1]: name for word, name in _CLASS_OF.items() if word[-1] == "*"}
 _STEM_LENGTHS: Final = sorted(set(map(len, _STEMS)), reverse=True)
@@ -514,7 +581,8 @@ def class_of(word: str) -> str | None:
 
 class Topic(NamedTuple):
     """What an answer is about: the expression for the names of its fields, the names of those that have no value
-    (folded), its values, the choices of its schema that it did not make, and whether it holds a number in another form.
+    (folded), its values, the choices of its schema that it did not make, whether it holds a number in another form, the
+    names of its free texts (folded), and the words for its booleans with their values.
     """
 
     names: re.Pattern[str]
@@ -522,18 +590,47 @@ class Topic(NamedTuple):
     values: Collection[str]
     choices: Collection[str]
     holds: Callable[[str], bool] = lambda _: False
+    texts: Collection[str] = ()
+    flags: Mapping[str, bool] = MappingProxyType({})
+
+    def _parts(self, sentence: str) -> frozenset[str]:
+        """Return the words of short values that are not in the sentence as a whole."""
+        short = (value.split() for value in self.values if value.count(" ") < _SHORT and value not in sentence)
+        return frozenset(word for words in short for word in words if len(word) > _SHORT and class_of(word) is None)
 
     def marked(self, sentence: str) -> str:
         """Return a sentence in lower case, with a mark in place of each field, value and choice."""
-        marked = self.names.sub(self._field, sentence.lower().replace(_MARK, " "))
+        own = self._parts(sentence.lower())
+        sentence = _PROPER.sub(lambda found: self._proper(found[0], own), sentence.translate(_UNMARKED))
+        sentence = _PROPER_WORD.sub(lambda found: _PART if found[0].lower() in own else found[0], sentence).lower()
+        for stem, said in self.flags.items():
+            sentence = re.sub(rf"\b{stem}(?:e?[ds]|ing)?\b", _mark("HOLDS" if said else "LACKS"), sentence)
+        marked = self.names.sub(self._field, sentence)
         parts = dict.fromkeys(self.choices, "CHOICE")
         parts |= {part: "NUMBER" if part[-1:].isdigit() else "VALUE" for part in self.values}
         named = sorted((part for part in parts if part in marked and _can_be_named(part)), key=len, reverse=True)
-        if not named:
-            return _OTHER_VALUE.sub(self._other, marked)
-        any_part = "|".join(map(re.escape, named))
-        marked = re.sub(rf"(?<![\w.,-])(?:{any_part})(?![\w-]|[.,]\d)", lambda found: _mark(parts[found[0]]), marked)
-        return _OTHER_VALUE.sub(self._other, marked)
+        if named:
+            any_part = "|".join(map(re.escape, named))
+            in_words = rf"(?<![\w.,-])(?:{any_part})(?![\w-]|[.,]\d)"
+            marked = re.sub(in_words, lambda found: _mark(parts[found[0]]), marked)
+        marked = _IN_WORDS.sub(self._count, _OTHER_VALUE.sub(self._other, marked))
+        for sign, name in _SIGNS.items():
+            marked = marked.replace(sign, _mark(name))
+        return marked
+
+    def _proper(self, name: str, own: frozenset[str]) -> str:
+        words = name.casefold().split()
+        known = [word in own or word in self.choices for word in words]
+        if all(known) or any(map(class_of, words)) or self.names.search(name):
+            return name
+        if any(len(value) > _SHORT and value in name.casefold() for value in self.values):
+            return name
+        return f" {_VARIANT if any(known) else _PROPER_NAME} "
+
+    def _count(self, found: re.Match[str]) -> str:
+        if str(_count(found[0])) in self.values:
+            return _mark("PART")
+        return found[0] if found[0] in _VAGUE else _mark("OTHER")
 
     def _other(self, found: re.Match[str]) -> str:
         return _mark("VALUE" if self.holds(found[0]) else "OTHER")
@@ -541,14 +638,60 @@ class Topic(NamedTuple):
     def _field(self, found: re.Match[str]) -> str:
         if class_of(found[0]) in _FUNCTION_WORDS:
             return found[0]
-        return _mark("EMPTY_FIELD" if fold(found[0]) in self.empty else "FIELD")
+        name = fold(found[0])
+        return _mark("EMPTY_FIELD" if name in self.empty else "TEXT" if name in self.texts else "FIELD")
 
 
 NO_TOPIC: Final = Topic(expression("(?!)"), (), (), ())
 _MARK: Final = "\0"
+_PROPER_NAME, _VARIANT, _PART = "\x01\x02\x03"
+_SIGNS: Final = {_PROPER_NAME: "PROPER", _VARIANT: "OTHER", _PART: "PART"}
+_UNMARKED: Final = dict.fromkeys(range(4), " ")
+_SHORT: Final = 3
+_NO_NAME: Final = rf"(?:Mr|Mrs|Ms|Dr|Prof|Herr|Frau|{'|'.join(map(str.capitalize, MONTHS))})\b|\w+day\b"
+_CAPITALIZED: Final = r"[A-Z\u00c0-\u00de](?=[a-z\u00df-\u00ff])[\w'’-]{1,30}"
+_PROPER: Final = expression(
+    rf"(?:(?<=[a-z\u00df-\u00ff\d,] )|\A(?={_CAPITALIZED} {_CAPITALIZED}))(?!{_NO_NAME})"
+    rf"{_CAPITALIZED}(?: {_CAPITALIZED}){{0,4}}"
+)
+"""Capitalized words within a sentence, or several at its beginning."""
+_PROPER_WORD: Final = expression(rf"\b{_CAPITALIZED}")
+_NUMERALS: Final = {
+    word: number
+    for number, words in {
+        1: "one", 2: "two", 3: "three drei trois drie", 4: "four vier quatre cuatro quattro quatro",
+        5: "five fünf cinq cinco cinque vijf", 6: "six sechs seis zes", 7: "seven sieben siete sette sete zeven",
+        8: "eight acht huit ocho otto oito", 9: "nine neun nueve nove negen", 10: "ten zehn diez dieci tien",
+        11: "eleven", 12: "twelve zwölf douze doce dodici twaalf dozen", 13: "thirteen", 14: "fourteen", 15: "fifteen",
+        16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "twenty zwanzig vingt veinte venti",
+        30: "thirty", 40: "forty", 50: "fifty", 60: "sixty", 70: "seventy", 80: "eighty", 90: "ninety",
+        100: "hundred", 1000: "thousand",
+    }.items()
+    for word in words.split()
+}  # fmt: skip
+_VAGUE: Final = ("one", "two", "hundred", "thousand", "dozen")
+"""Words that seldom count anything."""
+_NUMERAL: Final = rf"(?:{'|'.join(_NUMERALS)})"
+_IN_WORDS: Final = expression(rf"\b{_NUMERAL}(?:(?:[- ]|(?<=d) and ){_NUMERAL}){{0,9}}\b(?!-)")
+
+
+def _count(words: str) -> int:
+    """Return the number that is written in words."""
+    total = part = 0
+    for word in words.replace("-", " ").split():
+        number = _NUMERALS.get(word, 0)
+        if number < _NUMERALS["hundred"] and word != "dozen":
+            part += number
+        elif number < _NUMERALS["thousand"]:
+            part = (part or 1) * number
+        else:
+            total, part = total + (part or 1) * number, 0
+    return total + part
+
+
 _OTHER_VALUE: Final = expression(
     r"(?<![\w'’])[\"'“‘«「『](?![\s\0])[^\"'“”‘’…\n\0]{1,60}[\"'”’»」』](?!\w)"
-    r"|(?<![.,\0-])(?<![^\W\u3040-\u9fff])(?=[A-Za-z\d_-]*\d)"
+    r"|(?<![.,\0-])(?<![^\W\u3040-\u9fff])(?!(?<=\bin )(?:19|20)\d\d\b)(?=[A-Za-z\d_-]*\d)"
     r"-?[A-Za-z\d_][A-Za-z\d_.,:/-]*(?<![.,:])(?![A-Za-z\d_%])"
 )
 """Quoted words, a number or a code that is neither a field nor a value of the answer."""
@@ -600,9 +743,10 @@ def remark_in(text: str, topic: Callable[[], Topic]) -> Remark | None:
     >>> remark_in("I kept it short. The hours should be 7.", lambda: topic)
     Remark(sentence='The hours should be 7.', corrects=True)
     """
-    for sentence, code in _suspect(text, topic):
-        corrects = _corrects(code)
-        if corrects or _doubts(code, _DOUBTS):
+    for sentence, code in _suspect(text, topic, _MAY_ASSERT):
+        remarks = MAY_REMARK.may_match(sentence)
+        corrects = (remarks and _corrects(code)) or _contradicts(code)
+        if corrects or (remarks and _doubts(code, _DOUBTS)):
             return Remark(sentence, corrects)
     return None
 
@@ -616,11 +760,11 @@ def correction_in(text: str, topic: Callable[[], Topic] = lambda: NO_TOPIC) -> s
     return next((sentence for sentence, code in _suspect(text, topic) if _corrects(code)), None)
 
 
-def _suspect(text: str, topic: Callable[[], Topic]) -> Iterator[tuple[str, str]]:
+def _suspect(text: str, topic: Callable[[], Topic], finds: Phrases = MAY_REMARK) -> Iterator[tuple[str, str]]:
     """Yield the sentences of a text that may be remarks, each with its code."""
-    if MAY_REMARK.may_match(text):
+    if finds.may_match(text):
         about = topic()
-        for sentence in filter(MAY_REMARK.may_match, SENTENCE.split(text)):
+        for sentence in filter(finds.may_match, SENTENCE.split(text)):
             yield sentence, _coded(about.marked(sentence))
 
 
@@ -628,6 +772,12 @@ def _corrects(code: str) -> bool:
     if _CORRECTS.sentence.search(code):
         return True
     return _IS_CONDITIONAL.search(code) is None and _says(code, _CORRECTS)
+
+
+def _contradicts(code: str) -> bool:
+    if _IS_CONDITIONAL.search(code):
+        return False
+    return _says(code, _DENIES) or (_OWN.isdisjoint(code) and _says(code, _ASSERTS))
 
 
 def _doubts(code: str, rules: _Rules) -> bool:

@@ -171,9 +171,9 @@ def test_of_sentences_of_many_wordings_most_doubts_and_hardly_any_harmless_ones_
 def test_of_corrections_of_many_wordings_most_are_recognized_and_hardly_any_harmless_sentence_is() -> None:
     """The figures of decision 029, less a few."""
     rows = list(measured.rows(measured.FILES[1]))
-    assert sum(row.recognized for row in rows) >= 270
-    assert sum(row.accepted for row in rows) >= 290
-    assert (sum(row.remarks for row in rows), sum(row.harmless for row in rows)) == (320, 320)
+    assert sum(row.recognized for row in rows) >= 550
+    assert sum(row.accepted for row in rows) >= 565
+    assert (sum(row.remarks for row in rows), sum(row.harmless for row in rows)) == (620, 620)
 
 
 @pytest.mark.parametrize(
@@ -195,6 +195,16 @@ def test_of_corrections_of_many_wordings_most_are_recognized_and_hardly_any_harm
         "So make it 24.",
         "Me confundí con la clase.",
         "सुधार: premium",
+        "310.5 is the airport tax, not the fare.",
+        "The passenger is Samuel Oyelaran.",
+        "Ruth Adeyinka is the passenger.",
+        "310.5 was last week's price.",
+        "Forty-five would be the right number of bags.",
+        "The booking was amended and now stands at 290.",
+        "The agent upgraded her to business.",
+        "The cabin was simply premium.",
+        "The fare doesn't agree with the ticket.",
+        "Three bags, not 2.",
     ],
 )
 def test_a_correction_behind_the_answer_rejects_the_reply(correction: str) -> None:
@@ -212,6 +222,12 @@ def test_a_correction_behind_the_answer_rejects_the_reply(correction: str) -> No
         "If the plans change, the cabin should be rebooked.",
         "I set the seat to null instead of an empty string.",
         'It\'s correct that "Oyelaran" has no accent.',
+        "The passenger is Miriam Oyelaran.",
+        "Miriam Oyelaran is the only passenger.",
+        "310.5 is the fare in total, with two bags included.",
+        "Economy is the right cabin here.",
+        "She has to arrive no later than forty minutes before departure.",
+        "The gate was replaced in 2022.",
     ],
 )
 def test_a_sentence_that_corrects_nothing_is_harmless(harmless: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from flujo_aros.cli.main import main
+from flujo_aros.settings import current_settings
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,12 @@ def aros(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(sys, "argv", ["aros", *args])
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
         capfd.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main()
+        current_settings.cache_clear()  # a process reads its settings once, and each call stands for one
+        try:
+            with pytest.raises(SystemExit) as left:
+                main()
+        finally:
+            current_settings.cache_clear()
         code = left.value.code or 0
         assert isinstance(code, int)
         return Ended(code, *capfd.readouterr())

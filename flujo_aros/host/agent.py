@@ -268,7 +268,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
         limits=limits,
         deps=deps,
     )
-    showing = timeout = None
+    showing, timeout = None, agent.timeout if isinstance(agent, AgentSpec) else None
     path: Callable[[], Awaitable[Outcome[T]]]
     # This is the only place where the two paths diverge: an agent without tools needs no agent graph.
     if not isinstance(agent, AgentSpec):
@@ -278,8 +278,6 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     else:
         model = await named_model(agent.model, models, repeated=repeated)
         path = partial(_run_pydantic_agent, once(_with_tools, agent, model, *tools), agent.output_mode, run, resumed)
-    if isinstance(agent, AgentSpec):
-        timeout = agent.timeout
     if live is not None:
         shown = wanted if isinstance(agent, AgentSpec) else wanted or shown_contract(agent.output_type)
         showing = run.viewer = Showing(live, shown, run)

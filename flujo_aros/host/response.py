@@ -482,9 +482,7 @@ def reason_of(error: Exception) -> Reason:
     """Return the reason why an error of the provider, or of the host about the model, leaves no value."""
     if isinstance(error, ContentFilterError):
         return Reason.REFUSED
-    if isinstance(error, _CUT):
-        return Reason.TRUNCATED
-    return Reason.PROVIDER
+    return Reason.TRUNCATED if isinstance(error, _CUT) else Reason.PROVIDER
 
 
 def retry_after_of(error: Exception) -> float | None:

@@ -393,11 +393,9 @@ class PartsWatched:
             return None
         if isinstance(watched, Runaway):
             watched.watch(words)
-            repeats, doomed = watched.issue, None
-        else:
-            watched.feed(words)
-            repeats, doomed = watched.runaway, watched.doomed
-        return event.index if (self.runaway and repeats) or doomed else None
+            return event.index if self.runaway and watched.issue else None
+        watched.feed(words)
+        return event.index if (self.runaway and watched.runaway) or watched.doomed else None
 
     def _contract(self, part: ModelResponsePart) -> Contract[Any] | None:
         """Return the contract of the answer in a part, or None if there is none or its contract is unknown."""

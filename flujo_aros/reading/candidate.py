@@ -50,7 +50,6 @@ from flujo_aros.json_data import (
     is_dict,
     is_list,
     may_mean_backslash,
-    members,
     parts,
     place_of,
     value_at,
@@ -630,23 +629,16 @@ def _normalize_decimals(value: Any, issues: Sequence[Issue], candidate: Candidat
     """
     wanted = {issue.path for issue in issues if issue.code == "decimal_parsing"}
     edits: list[Edit] = []
-    pending: list[tuple[Any, tuple[str | int, ...]]] = [(value, ())] if wanted else []
-    while pending:
-        here, path = pending.pop()
-        for key, part in members(here):
-            place = (*path, key)
-            if is_dict(part) or is_list(part):
-                pending.append((part, place))
-            elif isinstance(part, str) and path_of(place) in wanted:
-                names = next((tuple(name_words(step)) for step in reversed(place) if isinstance(step, str)), ())
-                amount = read_amount(part, Hints(names))
-                if amount is not None:
-                    holder: Any = here
-                    holder[key] = amount.digits
-                    codes = amount.codes or ("string-to-number",)
-                    node = node_at(candidate.node, place, candidate.names)
-                    start, end = (node.start, node.end) if node is not None else _span_of(part, candidate, text)
-                    edits += [Edit(code, Risk.INFERRED, start, end, amount.digits, path_of(place)) for code in codes]
+    for place, part in parts(value) if wanted else ():
+        if not place or not isinstance(part, str) or path_of(place) not in wanted:
+            continue
+        names = next((tuple(name_words(step)) for step in reversed(place) if isinstance(step, str)), ())
+        if (amount := read_amount(part, Hints(names))) is not None:
+            value_at(value, place[:-1])[place[-1]] = amount.digits
+            codes = amount.codes or ("string-to-number",)
+            node = node_at(candidate.node, place, candidate.names)
+            start, end = (node.start, node.end) if node is not None else _span_of(part, candidate, text)
+            edits += [Edit(code, Risk.INFERRED, start, end, amount.digits, path_of(place)) for code in codes]
     return edits
 
 

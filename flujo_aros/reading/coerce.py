@@ -843,13 +843,12 @@ class Coercion:
 
     def _issue(self, path: Path, code: str, message: str, node: Node | None = None) -> Any:
         if self.counts is not None and path is not None and unlink(path)[0] not in self.counts.keys:
-            start, end = (0, len(self.text)) if node is None else (node.start, node.end)
             # the model is not asked again about optional fields
+            start, end = (0, len(self.text)) if node is None else (node.start, node.end)
             self._edit("cleaned", Risk.LOSSY, start, end, message, path)
-            return plain(node) if node is not None else None
-        if len(self.issues) < _MAX_ISSUES:
+        elif len(self.issues) < _MAX_ISSUES:
             self.issues.append(Issue(path_of(unlink(path)), code, message))
-        return plain(node) if node is not None else None
+        return None if node is None else plain(node)
 
 
 def _is_labelled(node: Node, edits: Iterable[Edit]) -> bool:

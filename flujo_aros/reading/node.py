@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, cast, overload
 
 from flujo_aros.contract import path_of
-from flujo_aros.json_data import may_mean_backslash, place_of
+from flujo_aros.json_data import may_mean_backslash, members, place_of
 from flujo_aros.outcome import Repair, Risk
 from flujo_aros.reading.scalars import MAX_DIGITS
 
@@ -403,8 +403,7 @@ def _find_in(text: str, start: int, value: Any, tree: dict[str | int, Any], foun
     kind: type = value.__class__
     is_object = kind is dict
     pos = _after(_BLANK, text, start + 1)
-    parts: Iterable[tuple[Any, Any]] = value.items() if is_object else enumerate(cast("list[Any]", value))
-    for key, part in parts:
+    for key, part in members(value):
         at = _after(_COLON, text, _scan(text, pos)[1]) if is_object else pos
         inner = tree.get(key)
         if inner:

@@ -324,8 +324,9 @@ class _Nested:
                 if not self._begins(here):
                     continue
                 first = here.indent
-            elif not self._belongs(here, first):
-                return not self._may_continue(self.text[start:end])
+            elif not (here.indent > first or body == "-" or body.startswith("- ") or _KEY.match(body)):
+                rest = self.text[start:end].split("\n")  # known keys there would be part of it
+                return not any(self._begins(_Line(0, line.strip(), 0)) for line in rest)
             self.lines.append(here)
         return first is not None
 
@@ -335,15 +336,6 @@ class _Nested:
             body, shape = body[2:].lstrip(), shape.element(0)
         found = _KEY.match(body)
         return found is not None and shape.knows(found["key"])
-
-    def _belongs(self, line: _Line, first: int) -> bool:
-        return (
-            line.indent > first or line.body.startswith("- ") or line.body == "-" or _KEY.match(line.body) is not None
-        )
-
-    def _may_continue(self, rest: str) -> bool:
-        """Return whether known keys also occur after the end of the lines."""
-        return any(self._begins(_Line(0, line.strip(), 0)) for line in rest.split("\n"))
 
     def _block(self, indent: int, shape: Shape, depth: int) -> Node | None:
         if depth > _MAX_DEPTH:

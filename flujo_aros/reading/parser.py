@@ -568,8 +568,6 @@ class Parser:
     def _colon(self, key: str) -> str:
         self._skip()
         found = grammar.COLON.match(self.text, self.pos)
-        if found is not None:
-            self._await_character(found.end())
         if found is None:
             if self.pos >= len(self.text):
                 self._end_of_text_stop("a value")
@@ -578,8 +576,8 @@ class Parser:
                 raise self._stop(f"the key {key[:40]!r} has no value", "missing-value")
             self._log("missing-colon", INFERRED, self.pos, self.pos, ":")
             return key
-        mark = found[0].strip()
-        if mark != ":":
+        self._await_character(found.end())
+        if found[0].strip() != ":":
             self._log("odd-colon", INFERRED, found.start(), found.end(), ":")
         self.pos = found.end()
         return key
@@ -1039,20 +1037,17 @@ class Parser:
     def _add(self, node: Node, plain: Any) -> None:
         frame = self.stack[-1]
         if frame.kind == OBJECT:
-            self._add_member(frame, node, plain)
+            key, known = frame.key, frame.plain
+            frame.items.append(new_member(Member, (key, frame.key_at, node)))
+            if key in known or frame.keys.get(key) != key:
+                self.doubtful = True
+            known[key] = plain
+            frame.key = ""
         else:
             frame.items.append(node)
             frame.plain.append(plain)
         if self.growing:
             self._commit()
-
-    def _add_member(self, frame: Frame, node: Node, plain: Any) -> None:
-        key, known = frame.key, frame.plain
-        frame.items.append(new_member(Member, (key, frame.key_at, node)))
-        if key in known or frame.keys.get(key) != key:
-            self.doubtful = True
-        known[key] = plain
-        frame.key = ""
 
     def _close(self) -> None:
         if self.doubled:
@@ -1122,11 +1117,10 @@ class Parser:
     def _end_of_text(self, *, seen_end: bool = False) -> bool:
         """Close the containers that are open at the end of the text: closing brackets are missing, or it was cut."""
         whole = seen_end or (self.ends and self._is_whole())
-        risk = INFERRED if whole else LOSSY
-        closers = self._missing_closers()
         if whole:
             self._require_own_keys(self.stack[1:])
-        self._log("missing-closer" if whole else "truncated", risk, self.pos, self.pos, closers)
+        code, risk = ("missing-closer", INFERRED) if whole else ("truncated", LOSSY)
+        self._log(code, risk, self.pos, self.pos, self._missing_closers())
         self.cut = self.cut or not seen_end
         while self.stack:
             self._pop()

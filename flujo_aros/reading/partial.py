@@ -507,12 +507,6 @@ class JsonPreview:
             level.pure = False
             self._restart()
 
-    def _check_bounds(self, level: Level, step: str | int, value: Any, shape: Shape | None) -> None:
-        """Check a complete scalar against the bounds of its place."""
-        wrong = None if shape is None or shape.bounds is None else shape.bounds(value)
-        if wrong is not None:
-            self._misfit((level.path, step), Issue("", "bounds", wrong))
-
     def _note(self, level: Level, step: str | int, *, final: bool, inside: Any = NOTHING) -> None:
         """Note whether the value shown at a place is final, with everything `inside` it."""
         if not final or not level.sure or step in self.rules.rewritten:
@@ -541,7 +535,6 @@ class JsonPreview:
             return
         for name in sorted(shape.required - value.keys()):
             self._misfit((path, name), Issue("", "missing", f"the required key {name!r} is missing"))
-            return
 
     def _restart_if_changed(self, closed: Level | None, part: Part) -> Part:
         if closed is not None and closed.container != part.value:
@@ -570,7 +563,8 @@ class JsonPreview:
             return Part(node.value, final=node.value in self.rules.kinds)
         if shape.anything or self.rules.exact:
             return Part(node.value, final=True)
-        self._check_bounds(level, step, node.value, shape)
+        if shape.bounds is not None and (wrong := shape.bounds(node.value)) is not None:
+            self._misfit((level.path, step), Issue("", "bounds", wrong))
         if node.kind == STRING and "string" in shape.types and shape.choices is None:
             return Part(node.value, self._is_kept_as_written(node.value, shape))
         if shape.types & SCALARS[node.value.__class__] and shape.choices is None and not shape.branches:
@@ -620,20 +614,14 @@ class JsonPreview:
 
     def _release_held(self) -> None:
         """Make the paths final that were held back in case the value is an envelope."""
-        if self._held is None or not self.levels:
+        level = self.levels[0] if self._held is not None and self.levels else None
+        if level is None or level.shape is None:
             return
-        level = self.levels[0]
-        if level.shape is None or level.frame.kind != OBJECT:
-            if level.frame.kind == ARRAY and level.shape is not None:
-                self._release()
-            return
-        written = {member.key for member in level.frame.items}
-        if level.frame.key:
-            written.add(level.frame.key)
-        for key in written - WRAPPING:
-            if key in level.shape.keys or not level.shape.keys:
-                self._release()
-                return
+        known, written = level.shape.keys, set[str]()
+        if level.frame.kind == OBJECT:
+            written = {member.key for member in level.frame.items}.union([level.frame.key] if level.frame.key else ())
+        if level.frame.kind == ARRAY or any(key in known or not known for key in written - WRAPPING):
+            self._release()
 
     def _release(self) -> None:
         held, self._held = self._held, None

@@ -1040,14 +1040,11 @@ class LenientParser(Parser):
         return Node(NUMBER, nan if "a" in raw.lower() else sign * inf, pos, pos + len(raw))
 
     def _whole_characters(self, found: Unescaped, start: int) -> str:
-        if not found.lone or not self._in_optional():
+        if not found.lone or not (self.stack and self._is_optional(self.stack[0])):
             return super()._whole_characters(found, start)
         whole = SURROGATE.sub("\ufffd", found.value)
         self.edits.append(Edit(CLEANED, LOSSY, start, start, whole, self._path()))
         return whole
-
-    def _in_optional(self) -> bool:
-        return bool(self.stack) and self._is_optional(self.stack[0])
 
     def _is_optional(self, root: Frame) -> bool:
         """Return whether the member being read is optional."""
@@ -1112,15 +1109,12 @@ class LenientParser(Parser):
                 self._pop()
             else:
                 self.stack.pop()
-                self._forget_key()
-        self._forget_key()
+                self.stack[-1].key = ""
+        root.key = ""
         self.edits.append(Edit(CLEANED, LOSSY, begin, end, "", path))
         self.pos = end
         plain: dict[str, Any] = root.plain
         return Parsed(Node(OBJECT, root.items, root.start, end), end, self.edits, self.cut, plain, doubtful=True)
-
-    def _forget_key(self) -> None:
-        self.stack[-1].key = ""
 
     def _path(self) -> str:
         """Return the path of the value that the parser is reading."""

@@ -26,6 +26,7 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
+from math import isfinite
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import Shape, fold, is_misread
@@ -90,7 +91,7 @@ def read_number(raw: str) -> Reading | None:
 def _finite(raw: str, code: str, risk: Risk) -> Reading | None:
     if "." in raw or "e" in raw or "E" in raw:
         value = float(raw)
-        return None if value in (float("inf"), float("-inf")) else Reading(value, code, risk)
+        return Reading(value, code, risk) if isfinite(value) else None
     return Reading(int(raw), code, risk)
 
 
@@ -316,7 +317,7 @@ def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
     if label is not None and hints.names and fold(label[1]) == "".join(hints.names):
         text, codes = label[2], (*codes, "emphasis")
     found = _fraction(text, hints) or _amount(_NO_CENTS.sub("", text), hints)
-    if found is None or not _is_finite(found.digits):
+    if found is None or not isfinite(float(found.digits)):
         return None
     return Amount(found.digits, (*codes, *found.codes))
 
@@ -466,9 +467,7 @@ def _units_of(hints: Hints) -> frozenset[str]:
 
 def _intersection(groups: list[set[str]]) -> frozenset[str]:
     """Return the intersection of these sets."""
-    if not groups:
-        return frozenset()
-    return frozenset(part for part in groups[0] if all(part in group for group in groups))
+    return frozenset(groups[0].intersection(*groups[1:])) if groups else frozenset()
 
 
 def _fits(word: str, units: frozenset[str]) -> bool:
@@ -588,10 +587,6 @@ def _fraction(text: str, hints: Hints) -> Amount | None:
 
 def _as_amount(number: Fraction) -> Amount:
     return Amount(repr(float(number)), ("fraction",))
-
-
-def _is_finite(digits: str) -> bool:
-    return abs(float(digits)) != float("inf") if len(digits) > _MAX_WORDS else True
 
 
 # --- dates, times and durations ---------------------------------------------------------------------------------------
@@ -831,7 +826,7 @@ _READERS: Final = {"date": _day, "date-time": _moment, "time": _time_of_day, "du
 
 _MAX_TEXT: Final = 300
 _MOST_WORDS: Final = 6
-"""The code for a choice that was found in a sentence."""
+"""The maximum number of words of a choice in a sentence."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -1142,9 +1137,7 @@ def _strip_decoration(text: str) -> str:
 
 def _match_word(text: str, named: dict[str, set[Any]], own: frozenset[str], described: frozenset[str]) -> Choice | None:
     """Return the one choice that occurs in the text as a whole word or phrase, with only neutral words next to it."""
-    if len(text) > _MAX_TEXT:
-        return None
-    if _ALTERNATIVES.search(text):
+    if len(text) > _MAX_TEXT or _ALTERNATIVES.search(text):
         return None
     lead = _LEADS.match(text.lstrip())
     text = text.lstrip()[lead.end() :] if lead else text
@@ -1232,9 +1225,8 @@ def _is_letter_in_a_sentence(tokens: list[str], at: int, length: int, text: str,
     if len(letter) > 1 or not letter.isalpha() or _is_cjk(letter):
         return False
     words = [token for token in tokens if token[:1].isalnum()]
-    if len(words) == 1:
-        return False
-    if at and tokens[at - 1] in "([" and tokens[at + 1 : at + 2] in ([")"], ["]"]):
+    in_brackets = at > 0 and tokens[at - 1] in "([" and tokens[at + 1 : at + 2] in ([")"], ["]"])
+    if len(words) == 1 or in_brackets:
         return False
     before = next((token for token in reversed(tokens[:at]) if token not in _STOPS and token not in _COPULAS), "")
     capital = re.search(rf"(?<!\w){letter.upper()}(?!\w)", text) is not None
@@ -1249,7 +1241,7 @@ def _is_remark(rest: list[str]) -> bool:
 
 
 def prepare_choices(shape: Shape, limit: int = 12) -> str:
-    """Return the choices, prepared for searching a sentence."""
+    """Return the choices in one line, for a message; those after the first `limit` are left out."""
     choices: tuple[Any, ...] = shape.choices or ()
     listed = ", ".join(repr(choice) for choice in choices[:limit])
     return f"{listed}, …" if len(choices) > limit else listed

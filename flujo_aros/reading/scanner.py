@@ -259,9 +259,7 @@ class Scanner:
         near = max(0, start - _NEAR)
         line = text[max(near, text.rfind("\n", near, start) + 1) : start]
         if self.fence is not None:
-            first = (
-                not text[self.fence_start : start].strip(_BEFORE_FIRST) if start - self.fence_start < _NEAR else False
-            )
+            first = start - self.fence_start < _NEAR and not text[self.fence_start : start].strip(_BEFORE_FIRST)
             if first and (begins or _WORDS.matches(text, start, growing=growing)):
                 return self.fence
             within = CODE if self.code else INLINE

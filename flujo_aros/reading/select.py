@@ -247,9 +247,8 @@ class Search(Generic[T]):
 
     def _read_only_fence(self) -> Reading[T] | None:
         """Read valid JSON in the only place of the text where an answer can begin, as in most replies with a fence."""
-        place = (
-            scanner.lone_fence(self.text) if "`" in self.text and self.quick and self.options.max_candidates else None
-        )
+        may_have_one = "`" in self.text and self.quick and self.options.max_candidates
+        place = scanner.lone_fence(self.text) if may_have_one else None
         if place is None:
             return None
         start, end = place
@@ -824,15 +823,13 @@ class Search(Generic[T]):
             return None
         start = text.find(body, place.start)
         start, end = (start, start + len(body)) if start >= 0 else place
-        words = any(isinstance(choice, str) for choice in self.shape.choices or ()) or self.shape.types == frozenset(
-            {"boolean"}
-        )
+        is_boolean = self.shape.types == frozenset({"boolean"})
+        words = is_boolean or any(isinstance(choice, str) for choice in self.shape.choices or ())
         if not words and (said := announced(body)) != body:
             body, more = _bare_scalar(said, Span(start, end))
             edits += [Edit("emphasis", Risk.INFERRED, start, end, said), *more]
         node = _scalar_node(body, start, end, edits)
-        is_word = body.lower() not in ("true", "false")
-        value = boolean_word(body) if is_word and self.shape.types == frozenset({"boolean"}) else None
+        value = boolean_word(body) if is_boolean and body.lower() not in ("true", "false") else None
         if value is not None:
             node = Node("literal", value, start, end)
             edits = [*edits, Edit("boolean-word", Risk.INFERRED, start, end, str(value).lower())]
@@ -1120,7 +1117,7 @@ class Search(Generic[T]):
         """
         if any(c.start > chosen.start and c.cut and not c.fits for c in self.found):
             return self._reject()
-        broken = self._find_broken_neighbour(chosen)
+        broken = next((c for c in self.found if c.reason in UNREADABLE and self._is_in_a_row(c, chosen)), None)
         if broken is not None:
             return self._rejection(broken.reason or Reason.MALFORMED, broken.issues, broken)
         rivals = [
@@ -1136,13 +1133,6 @@ class Search(Generic[T]):
             return None
         words = "the reply has another answer that does not fit"
         return self._rejection(Reason.AMBIGUOUS, (Issue("$", "several", words), *rivals[-1].issues), rivals[-1])
-
-    def _find_broken_neighbour(self, chosen: Candidate[T]) -> Candidate[T] | None:
-        """Return a candidate that cannot be read, in a series with the chosen value."""
-        for other in self.found:
-            if other.reason in UNREADABLE and self._is_in_a_row(other, chosen):
-                return other
-        return None
 
     def _is_in_a_row(self, other: Candidate[T], chosen: Candidate[T]) -> bool:
         """Return whether nothing but white space, commas or bullets separates two candidates."""
@@ -1289,18 +1279,12 @@ class Search(Generic[T]):
             if self.scanner.unclosed:
                 issue = Issue("$", "reasoning", "the reasoning never ends, so there is no answer after it")
                 return self._rejection(Reason.TRUNCATED if self.truncated else Reason.NO_JSON, (issue,))
-            declined = _DECLINED.search(self.text[:2_000])
+            if (declined := _DECLINED.search(self.text[:2_000])) is not None:
+                return self._rejection(Reason.REFUSED, (Issue("$", "refused", f"it says {declined[0]!r}"),))
             kinds = [word for kind, word in _CONTAINERS if self.shape.allows(kind)]
             wanted = "value" if self.shape.allows("number") or not kinds else " or ".join(kinds)
-            reason = Reason.REFUSED if declined else Reason.NO_JSON
-            words = (
-                f"it says {declined[0]!r}"
-                if declined
-                else f"the text contains no JSON {wanted}"
-                if self.text.strip()
-                else "the reply is empty"
-            )
-            return self._rejection(reason, (Issue("$", reason.value, words),))
+            words = f"the text contains no JSON {wanted}" if self.text.strip() else "the reply is empty"
+            return self._rejection(Reason.NO_JSON, (Issue("$", "no_json", words),))
         order = [
             Reason.TRUNCATED,
             Reason.AMBIGUOUS,

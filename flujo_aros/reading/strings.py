@@ -121,13 +121,8 @@ def find_end(around: Surroundings, pos: int, at: int = 0, seen: int = -1) -> Str
             at += 2
             continue
         if _closes_or_waits(around, start, at, seen):
-            if (
-                around.role == "element"
-                and seen >= 0
-                and (lost := _end_before_next_element(text, start, seen, at)) is not None
-            ):
-                return lost
-            return _finish(text, pos, start, at, inner=seen >= 0)
+            lost = _end_before_next_element(text, start, seen, at) if around.role == "element" and seen >= 0 else None
+            return lost or _finish(text, pos, start, at, inner=seen >= 0)
         if around.role == "key" and _NO_KEY.search(text, max(start, seen), at):
             return None
         if around.role == "member" and _next_char(text, at + 1) in (":", "："):
@@ -231,11 +226,9 @@ def _triple_end(around: Surroundings, pos: int) -> StringEnd | None:
     if end < 0 or not _closes(around, pos + 3, end + 2):
         return None
     start, stop = pos + 3, end
-    if triple == "```" and (tag := re.compile(r"[\w+-]*\n").match(text, start)):
-        start = tag.end()
-        stop -= text[start:stop].endswith("\n")
-    elif text[start : start + 1] == "\n":
-        start += 1
+    begin = re.compile(r"[\w+-]*\n" if triple == "```" else r"\n").match(text, start)
+    if begin is not None:
+        start = begin.end()
         stop -= text[start:stop].endswith("\n")
     return StringEnd(start, stop, end + 3, (("quotes", Risk.LOSSLESS, pos, end + 3, text[start:stop]),), raw=True)
 
@@ -277,9 +270,7 @@ def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
     """
     text = around.text
     char = text[after : after + 1]
-    if not char:
-        return True
-    if char in (":", "：", "=") or text.startswith("->", after):
+    if not char or char in (":", "：", "=") or text.startswith("->", after):
         return True
     if char == text[at] and after == at + 1:
         await_end(text, _skip(text, after + 1), growing=around.growing)
@@ -291,8 +282,7 @@ def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
         await_end(text, after + 600, growing=around.growing)
     key = text[start : min(at, start + _LOOK_BACK)]
     return (
-        bool(char)
-        and at - start <= _LOOK_BACK
+        at - start <= _LOOK_BACK
         and ":" not in key
         and char in _VALUE_BEGINS
         and (around.shape.knows(key) or key.isidentifier())

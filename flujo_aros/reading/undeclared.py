@@ -271,11 +271,7 @@ def _names_the_same(mine: AbstractSet[str], its: AbstractSet[str]) -> bool:
     linked = not more or ((less <= _LINKING or more <= _LINKING) and mine & its > _VAGUE & mine & its)
     if bool(mine & its) and less <= _NEUTRAL and more <= _NEUTRAL and linked:
         return True
-    return mine == _NAME and its == _FULL_NAME
-
-
-_NAME: Final = frozenset(("name",))
-_FULL_NAME: Final = frozenset(("full", "name"))
+    return mine == {"name"} and its == {"full", "name"}
 
 
 def _spelled_like(key: str, name: str, mine: Sequence[str], its: Sequence[str]) -> Likeness:
@@ -553,7 +549,7 @@ def place(
         return Placement(unsure=(like or made_of)[0])
     if (words <= _BOOKKEEPING and not words <= _WHEN) or words <= _WORKING:
         return Placement()
-    if member.node.kind == OBJECT and _holds_one_of(member.node, written):
+    if member.node.kind == OBJECT and any(part.key in written for part in member.node.value):
         return Placement()  # it groups declared fields
     foreign = not member.key.isascii() and "".join(written).isascii()  # a translated key
     distinctive = (
@@ -593,10 +589,6 @@ def _is_choice_key(key: str, name: str) -> bool:
 
 
 _SORTS: Final = _stems("type kind class category level choice option mode value name")
-
-
-def _holds_one_of(node: Node, names: Mapping[str, object]) -> bool:
-    return any(part.key in names for part in node.value)
 
 
 def _holds_a_number(node: Node, shape: Shape) -> bool:

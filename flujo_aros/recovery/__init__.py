@@ -42,7 +42,6 @@ from flujo_aros.recovery.plan import (
     Reply as Reply,
     Rung as Rung,
     Task as Task,
-    Way as Way,
     advance as advance,
     ends_by_itself as ends_by_itself,
     has_form as has_form,

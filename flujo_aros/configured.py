@@ -46,9 +46,8 @@ class Configured(BaseModel):
                 ) from None
             raise UsageError(f"{kind.__name__}: {option_errors(kind, error)}") from None
 
-    vars(__init__)["__pydantic_base_init__"] = (
-        True  # pydantic marks its own `__init__` in this way, so validation does not call this one
-    )
+    # pydantic marks its own `__init__` in this way, so validation does not call this one
+    vars(__init__)["__pydantic_base_init__"] = True
 
 
 def options_of(kind: type[BaseModel]) -> list[str]:

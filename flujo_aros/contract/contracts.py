@@ -237,9 +237,8 @@ class JsonContract(Generic[T_co]):
         agent = Agent(model, output_type=Output.tagged("result", Order).as_output(), capabilities=[Aros()])
         ```
         """
-        from flujo_aros import (
-            output_type,
-        )  # through the public name, because the host is above this layer and loads lazily
+        # through the public name, because the host is above this layer and loads lazily
+        from flujo_aros import output_type
 
         like: Callable[..., T_co] = output_type(self)
         return like

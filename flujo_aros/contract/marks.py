@@ -72,10 +72,7 @@ def mask_reasoning(text: str, *, unopened: bool = False) -> str:
     >>> mask_reasoning("<think>or 2?</think>1").strip()
     '1'
     """
-    for mark in _BEGIN:
-        if mark in text:
-            break
-    else:
+    if not any(mark in text for mark in _BEGIN):
         return text
     masked = _BLOCK.sub(_blank, text)
     if unopened:

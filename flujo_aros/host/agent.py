@@ -163,12 +163,8 @@ def _with_tools(spec: AgentSpec, model: Model | None, *tools: Any) -> Agent[Any,
             tools=tools,
             deps_type=object,
         )
-    except (
-        UserError,
-        ValueError,
-        TypeError,
-        ImportError,
-    ) as error:  # pydantic-ai's error for tools, options and missing packages
+    except (UserError, ValueError, TypeError, ImportError) as error:
+        # pydantic-ai's errors for tools, options and missing packages
         raise UsageError(f"the agent {spec.name!r} cannot be built: {error}") from error
 
 

@@ -135,10 +135,7 @@ def read_first(
 
 def _asks_again(stages: Sequence[AnyStage]) -> bool:
     """Return whether a stage asks again after a reply that only repeats its prompt."""
-    for stage in stages:  # noqa: SIM110 (a generator costs more, and each repaired reply asks)
-        if stage.asks and Reason.ECHOED_SCHEMA in stage.answers:
-            return True
-    return False
+    return any(stage.asks and Reason.ECHOED_SCHEMA in stage.answers for stage in stages)
 
 
 def _report(

@@ -858,9 +858,8 @@ def _event(contract: EventContract, past: Past) -> Outcome[Event]:
     """
     replies = {id(rejected): rejected for rejected in (past.spoken, past.current, past.first)}.values()
     spoken = [rejected for rejected in replies if rejected.reason not in _NOT_AN_ANSWER]
-    spoken.sort(
-        key=lambda rejected: rejected.reason is Reason.TRUNCATED
-    )  # truncated text only if there is no other text
+    # truncated text only if there is no other text
+    spoken.sort(key=lambda rejected: rejected.reason is Reason.TRUNCATED)
     fields = tuple(name for name in contract.fields if name != "winner" and name not in contract.required)
     plain = replace(contract, checks=(), required=(), fields=fields)
     for rejected in spoken:

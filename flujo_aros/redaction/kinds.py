@@ -410,12 +410,9 @@ def _members(value: object, name: str, depth: int) -> Iterable[tuple[str, object
     return list(getattr(value, "__dict__", {}).items()) if depth == 0 else ()
 
 
-def _reveal(value: object) -> Callable[[], Any] | None:
+def _reveal(value: Any) -> Callable[[], Any] | None:
     """Return the method that reveals pydantic's `SecretStr` or a similar type, or None for any other value."""
-    reveal: Callable[[], Any] | None = getattr(type(value), "get_secret_value", None) and getattr(
-        value, "get_secret_value", None
-    )
-    return reveal
+    return value.get_secret_value if hasattr(type(value), "get_secret_value") else None
 
 
 def _snake_case(name: str) -> str:

@@ -13,7 +13,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, Final, NamedTuple, TypeGuard
+from typing import Any, Final, NamedTuple, TypeGuard, cast
 
 from pydantic import BaseModel
 
@@ -412,7 +412,7 @@ def _members(value: object, name: str, depth: int) -> Iterable[tuple[str, object
 
 def _reveal(value: Any) -> Callable[[], Any] | None:
     """Return the method that reveals pydantic's `SecretStr` or a similar type, or None for any other value."""
-    return value.get_secret_value if hasattr(type(value), "get_secret_value") else None
+    return value.get_secret_value if hasattr(cast("type[object]", type(value)), "get_secret_value") else None
 
 
 def _snake_case(name: str) -> str:

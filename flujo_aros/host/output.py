@@ -251,7 +251,7 @@ def lacks_envelope(text: str, contract: Contract[Any], key: str) -> bool:
     inner = [shape.element(0)] if shape.takes_list else []
     if shape.allows("object") and not shape.keys:
         inner.append(shape.member(key))
-    is_loose = shape.takes_any == {str} or any(each.anything for each in inner)
+    is_loose = str in shape.takes_any or any(each.anything for each in inner)
     if f'"{key}"' in text or (is_loose and "{" in text):  # such a value may be an envelope whose key is misspelt
         return False
     return isinstance(read(text, contract.at_once), Accepted)
@@ -332,7 +332,8 @@ _ANY: Final[JsonSchema] = {}
 
 def _type_contract(like: Any) -> Contract[Any] | None:
     # A `StructuredDict` only validates that the value is a dict: its schema says more than its type.
-    if like is None or (isinstance(like, type) and issubclass(like, dict) and not typing.is_typeddict(like)):
+    is_class = get_origin(like) is None  # `dict[str, int]` says all that its schema says
+    if like is None or (is_class and dict in getattr(like, "__mro__", ()) and not typing.is_typeddict(like)):
         return None
     try:
         return compile_contract(like)

@@ -117,7 +117,8 @@ def declined(reply: Reply) -> Rejected | None:
 
 def unmasked(reply: Reply, vault: Vault) -> Reply | Rejected:
     """Return the reply to such a prompt with its secrets restored, or the rejection of one that declines."""
-    return declined(reply) or replace(reply, text=vault.restore(reply.text))
+    rejection = declined(reply)
+    return replace(reply, text=vault.restore(reply.text)) if rejection is None else rejection
 
 
 def fenced(text: str) -> tuple[str, str]:

@@ -287,7 +287,7 @@ class Coercion:
     ) -> str | None:
         """Return why an undeclared member makes the object doubtful, or None. `failed` means that a field is empty."""
         if self.drops and corrects(member, out, shape):
-            return f"{member.key!r} corrects the answer that it is a part of"
+            return f"{member.key!r} corrects or questions the answer that it is a part of"
         if self.drops and failed and path is None and reports_failure(member):
             return f"{member.key!r} says that this is not an answer"
         return _BENT if self.bent and path is not None and member.node.kind == OBJECT else None

@@ -256,7 +256,8 @@ _BAD_STATES: Final = word_set(
 _BAD_CODES: Final = range(400, 600)
 _NOTHING: Final = word_set("none null no na nil false keine keiner ninguno ninguna aucun aucune")
 """Values of a member that report no error."""
-_COMPLETE: Final = word_set("isfinal iscomplete complete final")
+_COMPLETE: Final = word_set("isfinal iscomplete complete final valid isvalid reliable isreliable correct iscorrect")
+_ALTERNATIVES: Final = word_set("alternative alternatives alternates otheroptions otheranswers candidates")
 _UNCERTAIN: Final = word_set(
     "uncertain unsure unverified unconfirmed guessed guesses assumed estimated illegible unclear"
 )
@@ -302,7 +303,7 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
             continue
         name, node = fold(member.key), member.node
         value = node.value
-        if node.kind == OBJECT and any(part.key in shape.keys for part in value):
+        if _has_field(node, shape):
             return f"{member.key!r} next to it has fields of the answer, too"
         word = fold(value) if isinstance(value, str) else ""
         if (
@@ -353,6 +354,9 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
         return any(values.get(shape.name_of(each) or each) not in (None, "", []) for each in strings)
     if isinstance(value, bool) and name in (_INCOMPLETE if value else _COMPLETE):
         return True
+    if name in _ALTERNATIVES:
+        nodes: list[Node] = member.node.value if member.node.kind == ARRAY else [member.node]
+        return any(_has_field(node, shape) for node in nodes)
     if name in _CONTINUED and value not in (None, False, "", 0):
         return True
     if value is True and words[-1:] == ["truncated"]:
@@ -360,12 +364,17 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
     if len(rest) == len(words) or value in (None, "", []) or (isinstance(value, bool) and not rest):
         return False
     if not rest:
-        parts: list[Member] = member.node.value if member.node.kind == OBJECT else []
-        holds_fields = any(part.key in shape.keys for part in parts)
+        holds_fields = _has_field(member.node, shape)
         is_object = member.node.kind == OBJECT and not _CORRECTED.isdisjoint(words)
         return holds_fields or is_object or not _CORRECTIONS.isdisjoint(words)
     field = shape.folded.get("".join(rest))
     return field is not None and field in values and plain(member.node) != values[field]
+
+
+def _has_field(node: Node, shape: Shape) -> bool:
+    """Return whether a node is an object with a declared key."""
+    parts: list[Member] = node.value if node.kind == OBJECT else []
+    return any(part.key in shape.keys for part in parts)
 
 
 def _strings_in(node: Node) -> list[str]:

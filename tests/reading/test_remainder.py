@@ -348,6 +348,9 @@ TRIP = '"host": "Ida", "nights": 2, "weight_kg": 70, "room": "single"'
         '"seat": {"letter": "A", "row": 1}, "letter": "B"',
         '"leaves": {"early": true, "plan": {"leaves_on": "2024-05-03"}}',
         '"rest": "..."',
+        '"valid": false',
+        '"alternatives": [{"host": "Bo", "nights": 3}]',
+        '"alternative": {"room": "double"}',
     ],
 )
 def test_a_key_that_gives_a_field_another_value_rejects_the_reply(extra: str) -> None:
@@ -370,6 +373,9 @@ def test_a_key_that_gives_a_field_another_value_rejects_the_reply(extra: str) ->
         '"leaves_on": "2024-05-03", "leaves_on_time": null',
         '"author": null, "reader": "Bo"',
         '"etc": "none"',
+        '"valid": true',
+        '"alternatives": []',
+        '"candidates": ["Bo"]',
     ],
 )
 def test_a_key_that_says_the_same_or_something_else_is_ignored(extra: str) -> None:

@@ -264,11 +264,14 @@ def _outline(node: Node, key: str) -> Any:
 
 def _check_profiles(loading: Loading, profiles: Node) -> None:
     """Record errors in the models of the profiles and in the names of their agents."""
-    for profile in profiles.members.values():
+    for title, profile in profiles.members.items():
         loading.model(profile)
         for name, model in profile.members.items():
             loading.model(model)
-            if name != "*" and name not in loading.agents:
+            if name in ("model", "all", "default") and name not in loading.agents:
+                form = f"write `{title}: {model.value}` for one model for all agents, or `'*'` for the others"
+                loading.note(profile.keys[name], f"the keys of a profile are agents, not {name!r}; {form}")
+            elif name != "*" and name not in loading.agents:
                 loading.note(profile.keys[name], nearest(name, loading.agents).after(f"unknown agent {name!r}"))
 
 

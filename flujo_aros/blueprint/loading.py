@@ -122,17 +122,22 @@ def _kind_that_has(key: str) -> Hint | None:
     kinds = [kind for kind, block in BLOCKS.items() if key in block.model_fields]
     if kinds:
         return Hint(f" here; it belongs to kind: {' or '.join(kinds)}")
-    inner = [(kind, name) for kind, block in BLOCKS.items() for name in ("loop", "map") if key in _inner(block, name)]
+    inner = [
+        (kind, name)
+        for kind, block in BLOCKS.items()
+        for name in ("loop", "map", "processing")
+        if key in _inner(block, name)
+    ]
     if not inner:
         return None
-    places = " or ".join(f"`{name}:`" for _, name in inner)
+    places = " or ".join(f"`{name}:`" for name in dict.fromkeys(name for _, name in inner))
     return Hint(f" here; in a step of kind: {' or '.join(kind for kind, _ in inner)} it belongs under {places}")
 
 
 def _inner(block: type[Block], name: str) -> Mapping[str, Any]:
     found = block.model_fields.get(name)
     owner = next(models_in(found.annotation), None) if found else None
-    return owner.model_fields if owner is not None and issubclass(owner, BaseModel) else {}
+    return {} if owner is None else hints_of(owner)
 
 
 _NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d+)?")

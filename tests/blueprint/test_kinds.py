@@ -165,6 +165,10 @@ def test_a_callables_schema_is_a_check_on_its_value():
         ),
         ("  - {kind: hitl, name: s, message: m, schema: {}}", "unknown key 'schema'; write `input_schema`"),
         ("  - {kind: hitl, name: s, prompt: m}", "unknown key 'prompt'; write `message`"),
+        (
+            "  - {name: s, uses: agents.a, structured_output: auto}",
+            "unknown key 'structured_output' here; in a step of kind: step it belongs under `processing:`",
+        ),
         ("  - {name: s, uses: agents.a, branches: {}}", "unknown key 'branches' here; it belongs to kind: parallel"),
         (
             "  - {name: s, uses: agents.a, max_loops: 3}",

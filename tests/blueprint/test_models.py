@@ -201,6 +201,7 @@ def test_yaml_in_the_place_of_a_path_is_a_short_error() -> None:
     [
         ("gpt-4o-mini", "did you mean 'openai:gpt-4o-mini'"),
         ("{b: local:smollm2}", "unknown agent 'b'; known: a"),
+        ("{model: local:smollm2}", "not 'model'; write `far: local:smollm2` for one model for all agents"),
         ("openai:qwen@https://evil.example/v1", "to the address https://evil.example"),
     ],
 )

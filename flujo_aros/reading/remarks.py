@@ -100,7 +100,7 @@ _WORDS: Final = {
     "IF": """if unless in_case falls wenn sofern si""",
     "CONFIDENCE": """confidence""",
     "LOW": """low limited moderate""",
-    "SOMEBODY": """she he her his customer user author sender client reviewer writer caller speaker patient""",
+    "SOMEBODY": """she he customer user author sender client reviewer writer caller speaker patient""",
     "YOU": """you your""",
     "EMPTY": """null empty blank omitted left_out left_it_out left_that_out nul vacío vazio leeg leer vuoto""",
     "IS": """ser être essere lauten heißen is are was were be been 's 're ist sind war est sont son está é são è
@@ -226,7 +226,7 @@ _WORDS: Final = {
 
 _FIELDS: Final = ("FIELD", "TEXT", "HOLDS", "LACKS")
 """Fields that have a value: any, a free text, and the word for a boolean that is true or false."""
-_NAMES: Final = (*_WORDS, *_FIELDS, "VALUE", "NUMBER", "CHOICE", "EMPTY_FIELD", "OTHER", "PART", "PROPER")
+_NAMES: Final = (*_WORDS, *_FIELDS, "VALUE", "NUMBER", "CHOICE", "EMPTY_FIELD", "OTHER", "PIECE", "PROPER")
 _LETTERS: Final = {name: chr(ord("\u0100") + index) for index, name in enumerate(_NAMES)}
 _OTHER_WORD: Final = "."
 
@@ -302,7 +302,7 @@ _CONSIDERED: Final = (
     "THIS IS PERHAPS THIS",
     "FIELD MAY ~1 IS !READ !~9,IF",
     "NUMBER MAY",
-    "PART FIELD MAY",
+    "PIECE FIELD MAY",
     "FIELD/VALUE/ANSWER/THIS/I ~3 MAY/PERHAPS ~5 ANOTHER",
     "MAY/PERHAPS ~4 CHOICE !~9,IF",
     "CHOICE ~3 MAY/PERHAPS !~9,IF",
@@ -415,8 +415,8 @@ _RETRACTED_ACROSS: Final = (
 """The same for whole sentences."""
 _DENIED: Final = (
     # a value is something else: "25 is the number of drums", "3.4 was last year's figure"
-    "^ HM? DEF? VALUE/PART IS DEF/WHAT !~9,STATED/REAL/CORRECT/PROPER/CHOICE/ONLY =12 $",
-    "^ HM? DEF? VALUE/PART IS ~1 ANOTHER",
+    "^ HM? DEF? VALUE/PIECE IS DEF/WHAT !~9,STATED/REAL/CORRECT/PROPER/CHOICE/ONLY =12 $",
+    "^ HM? DEF? VALUE/PIECE IS ~1 ANOTHER",
     "FIELD/VALUE/ANSWER/WHAT I STATED/CHOSE/LISTED =4 IS DEF/WHAT !~9,STATED/REAL/CORRECT =12 $",
     # "89.9 isn't what the ticket says", "The amount doesn't match the slip"
     "FIELD/VALUE/ANSWER =3 IS NOT WHAT",
@@ -431,9 +431,9 @@ _DENIED: Final = (
 words that are neither a negation nor the answer's.
 """
 _DENIED_ACROSS: Final = (
-    "^ HM? DEF? VALUE/PART IS =9 COMMA? NOT ~4 FIELD",
+    "^ HM? DEF? VALUE/PIECE IS =9 COMMA? NOT ~4 FIELD",
     "OTHER ~2 COMMA NOT VALUE",
-    "^ NOT VALUE/PART COMMA",
+    "^ NOT VALUE/PIECE COMMA",
     "^ OTHER INSTEAD",
 )
 """The same for whole sentences."""
@@ -501,7 +501,7 @@ _ALSO: Final = {
 article stands for one.
 """
 _NOT_NEGATED: Final = f"[^{_LETTERS['NOT']}{_LETTERS['NO']}]"
-_FOREIGN: Final = f"[^{''.join(_LETTERS[n] for n in ('NOT', 'NO', 'I', *_FIELDS, 'VALUE', 'NUMBER', 'PART'))}]"
+_FOREIGN: Final = f"[^{''.join(_LETTERS[n] for n in ('NOT', 'NO', 'I', *_FIELDS, 'VALUE', 'NUMBER', 'PIECE'))}]"
 _SPANS: Final = {
     "-": f"{_NOT_NEGATED}*",
     "*": f"[^{_LETTERS['EMPTY_FIELD']}]*",
@@ -602,7 +602,7 @@ class Topic(NamedTuple):
         """Return a sentence in lower case, with a mark in place of each field, value and choice."""
         own = self._parts(sentence.lower())
         sentence = _PROPER.sub(lambda found: self._proper(found[0], own), sentence.translate(_UNMARKED))
-        sentence = _PROPER_WORD.sub(lambda found: _PART if found[0].lower() in own else found[0], sentence).lower()
+        sentence = _PROPER_WORD.sub(lambda found: _PIECE if found[0].lower() in own else found[0], sentence).lower()
         for stem, said in self.flags.items():
             sentence = re.sub(rf"\b{stem}(?:e?[ds]|ing)?\b", _mark("HOLDS" if said else "LACKS"), sentence)
         marked = self.names.sub(self._field, sentence)
@@ -629,7 +629,7 @@ class Topic(NamedTuple):
 
     def _count(self, found: re.Match[str]) -> str:
         if str(_count(found[0])) in self.values:
-            return _mark("PART")
+            return _mark("PIECE")
         return found[0] if found[0] in _VAGUE else _mark("OTHER")
 
     def _other(self, found: re.Match[str]) -> str:
@@ -644,8 +644,8 @@ class Topic(NamedTuple):
 
 NO_TOPIC: Final = Topic(expression("(?!)"), (), (), ())
 _MARK: Final = "\0"
-_PROPER_NAME, _VARIANT, _PART = "\x01\x02\x03"
-_SIGNS: Final = {_PROPER_NAME: "PROPER", _VARIANT: "OTHER", _PART: "PART"}
+_PROPER_NAME, _VARIANT, _PIECE = "\x01\x02\x03"
+_SIGNS: Final = {_PROPER_NAME: "PROPER", _VARIANT: "OTHER", _PIECE: "PIECE"}
 _UNMARKED: Final = dict.fromkeys(range(4), " ")
 _SHORT: Final = 3
 _NO_NAME: Final = rf"(?:Mr|Mrs|Ms|Dr|Prof|Herr|Frau|{'|'.join(map(str.capitalize, MONTHS))})\b|\w+day\b"

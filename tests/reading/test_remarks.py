@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Literal
 
 import pytest
@@ -9,6 +10,7 @@ from pydantic import BaseModel
 
 from benchmarks import remarks as measured
 from flujo_aros import Accepted, Reason, Rejected, read
+from flujo_aros.reading import remarks
 
 
 class Booking(BaseModel):
@@ -245,3 +247,9 @@ def test_the_model_is_asked_not_to_guess_again() -> None:
     rejected = read(f"{ANSWER}\nNo fare is given, so I assumed 310.5.", Booking)
     assert isinstance(rejected, Rejected)
     assert "Where the input gives no value, do not guess: write null if that is allowed." in rejected.feedback()
+
+
+def test_each_word_of_the_rules_belongs_to_one_class() -> None:
+    words = [word for words in remarks._WORDS.values() for word in words.split()]
+    assert [word for word, count in Counter(words).items() if count > 1] == []
+    assert len(remarks._LETTERS) == len(remarks._NAMES)

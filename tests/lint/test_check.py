@@ -249,6 +249,15 @@ def test_a_condition_of_another_tool_that_python_cannot_parse_is_only_a_finding(
     assert lint_text(text).findings
 
 
+def test_the_agent_whose_value_has_no_keys_is_said_to_lack_a_schema() -> None:
+    [finding] = lint_text(
+        "agents: {a: {model: 'openai:gpt-4o-mini'}}\n"
+        "steps: [{name: one, uses: agents.a}, {name: two, uses: agents.a, input: '{{ previous_step.kind }}'}]\n"
+    ).findings
+    assert finding.code == "V-T5"
+    assert finding.message.endswith("give the agent that writes it an `output_schema`")
+
+
 def test_a_limit_that_is_too_low_is_reported_where_the_agent_sets_it() -> None:
     text = (
         "agents:\n  a:\n    model: openai:gpt-4o\n    model_settings: {max_tokens: 9}\n"

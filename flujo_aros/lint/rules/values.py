@@ -620,7 +620,7 @@ class MissingKey(Rule, code="V-T5", severity=Severity.WARNING):
                 continue
             what = f"has no key {inner[0]!r}{nearest(inner[0], known)}" if known else "is a string and has no keys"
             if not known and each.writer is not None and is_agent_step(each.writer.step):
-                what += "; give its agent an `output_schema`"
+                what += "; give the agent that writes it an `output_schema`"
             whose = f"steps.{read.step}.output" if read.root == "steps" else read.root
             message = f"step {each.located.name!r} reads `{whose}.{inner[0]}`, but that value {what}"
             yield self.finding(message, span_of(each.node), step=each.located.name)

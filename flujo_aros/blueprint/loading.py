@@ -134,6 +134,7 @@ def _kind_that_has(key: str) -> Hint | None:
     return Hint(f" here; in a step of kind: {' or '.join(kind for kind, _ in inner)} it belongs under {places}")
 
 
+@cache
 def _inner(block: type[Block], name: str) -> Mapping[str, Any]:
     found = block.model_fields.get(name)
     owner = next(models_in(found.annotation), None) if found else None

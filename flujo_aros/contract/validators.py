@@ -401,7 +401,8 @@ class TypeValues(Generic[T]):
         try:
             value = self._validate_json(text, strict=True, extra="forbid")
         except ValidationError as error:
-            if error.error_count() == 1 and error.errors(include_url=False)[0]["type"] == "json_invalid":
+            first = error.errors(include_url=False)[0]
+            if first["type"] == "json_invalid" and not first["loc"]:
                 return None
             plain = parse_json(text) if self.is_open else NOT_JSON
             return _REFUSED if plain is NOT_JSON else self.strict(plain) or _REFUSED

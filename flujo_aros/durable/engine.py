@@ -836,8 +836,10 @@ def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None, d
     step_name = row.paused["step"] if row.paused is not None and row.answer is not None else None
     answer = None if row.answer is None else Answer(row.answer["value"])
     before = dict(recording.before)
-    settled = sum(slot.result.seconds for name, slot in recording.recorded.items() if "/" not in name)
-    if seconds := max(row.seconds, settled):  # a killed process has not recorded its time, only that of its steps
+    # A killed process has not recorded its time, only that of its steps. The steps of a fork ran in another run.
+    kept = () if row.forked_from else recording.recorded.items()
+    settled = sum(slot.result.seconds for name, slot in kept if "/" not in name)
+    if seconds := max(row.seconds, settled):
         before[""] = Work(seconds=seconds)
     shared = SharedContext.of(value)
     task = RunTask(

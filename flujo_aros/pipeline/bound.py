@@ -95,7 +95,8 @@ def bound(pipeline: Pipeline | PipelineStep, limits: StepLimits | None = None) -
     >>> bound(Step("greet", agent=AgentSpec(model="m"))).calls  # the second one asks for the rest of a truncated text
     2
     """
-    steps = tuple((step.name, _step(step, step.name)) for step in as_pipeline(pipeline, "bound").steps)
+    inner = (pipeline,) if isinstance(pipeline, PipelineStep) else as_pipeline(pipeline, "bound").steps
+    steps = tuple((step.name, _step(step, step.name)) for step in inner)
     total = _within(_sum(each for _, each in steps), limits)
     return replace(total, steps=steps)
 

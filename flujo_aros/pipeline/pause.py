@@ -85,9 +85,14 @@ def as_given(saved: Any) -> Any:
 
 
 def typed_by(contract: Contract[Any] | None, value: Any) -> Any:
-    """Return a stored value in the type of its contract, or unchanged if it does not fit."""
+    """Return a stored value in the type of its contract, or unchanged if it does not fit, or if a validator of the type
+    would change it once more.
+    """
     verdict = None if contract is None else contract.validate(value)
-    return value if verdict is None or isinstance(verdict, Invalid) else verdict.value
+    if contract is None or verdict is None or isinstance(verdict, Invalid):
+        return value
+    again = contract.validate(as_given(as_saved(verdict.value, "a validator")))
+    return value if isinstance(again, Invalid) or again.value != verdict.value else verdict.value
 
 
 def _recorded_outcome(result: StepResult[Any]) -> RecordedOutcome | None:

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -164,6 +164,26 @@ def test_every_kind_of_step_runs_durably_as_it_does_without(tmp_path: Path) -> N
 
 class Berth(BaseModel):
     n: int
+
+
+class Cents(BaseModel):
+    n: int
+    tags: frozenset[str] = frozenset()
+
+    @field_validator("n")
+    @classmethod
+    def in_cents(cls, n: int) -> int:
+        return n * 100
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_no_validator_changes_a_stored_value_once_more(tmp_path: Path, own: bool) -> None:
+    agent = Agent(model('{"n": 3}'), output_type=Cents)
+    step = Step("read", agent) if own else Step("read", agent, contract=Cents)
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        first, again = (Runner(step, engine=durable).run_sync("x", run_id="one") for _ in range(2))
+    numbers = [value["n"] if isinstance(value, dict) else value.n for value in (first.output, again.output)]
+    assert numbers == [300, 300]
 
 
 def test_the_value_of_an_agent_has_its_output_type_as_without_durability(tmp_path: Path) -> None:

@@ -181,6 +181,7 @@ def test_text_that_ended_by_itself_is_success_at_one_call(finish: str) -> None:
 
 def test_the_bound_counts_the_call_for_the_rest() -> None:
     assert bound(Pipeline([Step("mail", AgentSpec(model="local:x"))])).calls == 2
+    assert bound(Step("mail", AgentSpec(model="local:x"), input="{{ steps.order.output }}")).calls == 2
 
 
 TOTAL = {"type": "object", "required": ["total"], "properties": {"total": {"type": "number"}}}

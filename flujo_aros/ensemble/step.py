@@ -374,10 +374,13 @@ class _Turn:
     why: str
     calls: int
     usage: Usage
+    repaired: int
+    """The repairs of its event, and of the one that it rewords."""
 
     def meta(self, model: str) -> dict[str, Any]:
         repairs = () if self.said is None else self.said.repairs
         return {
+            "repairs": self.repaired,
             "model": model,
             "trust": None if self.said is None else self.said.trust.value,
             "corrected": any(repair.path == "$.kind" and repair.code in _ANOTHER_KIND for repair in repairs),
@@ -486,6 +489,7 @@ class _Run:
         for event in self.log.events(after=before):
             if "requests" in event.meta:
                 self.calls += event.meta["reasks"] + 1
+                self.repairs += event.meta["repairs"]
                 self.context.spend(usage_from(event.meta))
 
     async def _next(self) -> None:
@@ -665,10 +669,12 @@ class _Run:
                 raise PauseRun(message, pause.input_schema, kept, rejected=pause.rejected) from None
         self.calls += settled.attempts
         accepted = settled.outcome if isinstance(settled.outcome, Accepted) else None
-        self.repairs += 0 if accepted is None else len(accepted.repairs)
+        repaired = 0 if accepted is None else len(accepted.repairs)
+        self.repairs += repaired
         because = settled.outcome.because if isinstance(settled.outcome, Degraded) else settled.outcome
         why = settled.error or (because.headline() if isinstance(because, Rejected) else "")
-        return _Turn(accepted, why or "no event", calls + settled.attempts, Usage.total(spent))
+        repaired += 0 if earlier is None else earlier.repaired
+        return _Turn(accepted, why or "no event", calls + settled.attempts, Usage.total(spent), repaired)
 
     def _prompt(self, member: _Member) -> str:
         beliefs = "\n".join(f"- {text}" for text in member.beliefs.texts)

@@ -82,6 +82,7 @@ class Answers(BaseHTTPRequestHandler):
         schema = json.dumps(json.loads(body)["response_format"])
         kind = next((name for name in ("fox.spoke", "owl.spoke", "agent.reflected") if f'"{name}"' in schema), "")
         reply = json.dumps({"kind": kind, "text": f"Leaf {word[:8]} falls on {word[8:16]} near {word[16:24]}."})
+        reply = f"{reply[:-1]},}}"  # so that every turn has a repair to count
         if not kind:
             reply = '{"seller": "Ada", "total": 9.5}'
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
@@ -144,7 +145,10 @@ def run(folder: Path, provider: Provider, db: str) -> tuple[int, str, str]:
 
 def said(result: dict[str, Any]) -> Any:
     stable = {key: value for key, value in result["output"].items() if key != "stats"}
-    return stable, sorted((step["name"], step["status"], step["usage"]["requests"]) for step in result["steps"])
+    steps = [
+        (step["name"], step["status"], step["usage"]["requests"], step["inner_repairs"]) for step in result["steps"]
+    ]
+    return stable, sorted(steps)
 
 
 def killed(folder: Path, provider: Provider, blueprint: str, db: str, at: int) -> tuple[Any, list[str]]:

@@ -7,8 +7,9 @@ given as data, such as the stages of a blueprint or a ladder in a file.
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import date
 from typing import Any, Final, cast, get_args, get_type_hints
 
@@ -19,6 +20,9 @@ from flujo_aros.errors import Hint, UsageError
 from flujo_aros.spelling import nearest
 
 _MAX_SENTENCES: Final = 5
+_CLIPPED: Final = reprlib.Repr()
+_CLIPPED.maxstring = _CLIPPED.maxother = 80
+_CLIPPED.maxlevel = 3
 
 
 class Configured(BaseModel):
@@ -48,6 +52,22 @@ class Configured(BaseModel):
 
     # pydantic marks its own `__init__` in this way, so validation does not call this one
     vars(__init__)["__pydantic_base_init__"] = True
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            if name is None or value != type(self).model_fields[name].get_default(call_default_factory=True):
+                yield name, value
+
+
+def short_repr(self: Any) -> str:
+    """Return the class of a dataclass and its non-default fields, each in a few words. Use it as a `__repr__`."""
+    parts = [repr(self.name)] if hasattr(self, "name") else []
+    for each in fields(self):
+        value = getattr(self, each.name)
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        if each.init and each.repr and each.name != "name" and value is not default and value != default:
+            parts.append(f"{each.name}={_CLIPPED.repr(value)}")
+    return f"{type(self).__name__}({', '.join(parts)})"
 
 
 def options_of(kind: type[BaseModel]) -> list[str]:

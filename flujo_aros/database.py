@@ -15,12 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, cast
 
-from sqlalchemy import Engine, create_engine, event
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
-
 from flujo_aros.errors import UsageError
+from flujo_aros.lazy import naming_extra
 from flujo_aros.redaction import without_secrets
+
+with naming_extra("flujo_aros.database", "flujo_aros.database"):
+    from sqlalchemy import Engine, create_engine, event
+    from sqlalchemy.engine import URL, make_url
+    from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 _EXPECTED: Final = "expected a file, sqlite:///FILE or postgresql://USER@HOST/DATABASE"
 _log: Final = logging.getLogger("flujo_aros.database")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -47,13 +48,8 @@ def lazy_names(package: str, init: str) -> LazyNames:
         if name not in modules:
             message = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(message)
-        try:
+        with naming_extra(f"{package}.{name}", modules[name]):
             value = getattr(import_module(modules[name]), name)
-        except ModuleNotFoundError as error:
-            missing = missing_extra(error, f"{package}.{name}", modules[name])
-            if missing is None:
-                raise
-            raise missing from None  # the message alone says what to do
         setattr(import_module(package), name, value)  # found without this function from now on
         return value
 
@@ -69,6 +65,18 @@ def lazy_names(package: str, init: str) -> LazyNames:
     return attribute, lambda: names
 
 
+@contextmanager
+def naming_extra(wanted: str, module: str) -> Generator[None]:
+    """Import what `wanted` needs: if an extra is missing, the error names it and nothing else."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = missing_extra(error, wanted, module)
+        if missing is None:
+            raise
+        raise missing from None  # the message alone says what to do
+
+
 def missing_extra(error: ModuleNotFoundError, wanted: str, module: str) -> ModuleNotFoundError | None:
     """Return the error that names the extra to install for `wanted`, which `module` defines, or None if no extra is
     missing.
@@ -81,7 +89,7 @@ def missing_extra(error: ModuleNotFoundError, wanted: str, module: str) -> Modul
     if missing in _DURABLE:
         needs, extra = _DURABLE[missing]
     elif missing in _EXTRAS:
-        agents = package in ("host", "recovery", "settings", "testing")
+        agents = package in ("host", "settings", "testing")
         needs, extra = f"{wanted} needs", "agents" if agents else "durable" if package == "durable" else "pipelines"
     else:
         return None

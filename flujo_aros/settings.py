@@ -11,14 +11,17 @@ import tomllib
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic import Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, EnvSettingsSource
 
 from flujo_aros.configured import Configured
 from flujo_aros.errors import UsageError
+from flujo_aros.lazy import naming_extra
 from flujo_aros.spelling import nearest, only_near
+
+if TYPE_CHECKING:
+    from pydantic_settings import BaseSettings
 
 
 class RepairSettings(Configured):
@@ -101,6 +104,8 @@ def read_settings(folder: Path | None = None) -> Settings:
 
     Raises `UsageError`, which names the source, for an invalid value or an unknown name.
     """
+    with naming_extra("reading settings", __name__):
+        from pydantic_settings import EnvSettingsSource
     folder = folder or Path.cwd()
     values: dict[str, Any] = {}
     for name, keys in reversed(_FILES):

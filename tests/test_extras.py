@@ -83,6 +83,35 @@ except ImportError as error:
     assert result.stdout == "flujo_aros.testing.ScriptedModel needs an extra: pip install 'flujo_aros[agents]'\n"
 
 
+def test_recovery_agreement_and_default_settings_need_no_extra() -> None:
+    code = """
+from flujo_aros import Ladder, Retry, Settings, agree
+print(agree([1, 1, 2], int).value, repr(Ladder(stages=(Retry(),))), Settings().repair.max_attempts)
+"""
+    result = python(code, absent=AGENTS)
+    assert (result.stdout, result.stderr) == ("1 Ladder(stages=(Retry(),)) 2\n", "")
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (
+            "from flujo_aros import Journal; Journal()",
+            "flujo_aros.Journal needs an extra: pip install 'flujo_aros[pipelines]'",
+        ),
+        ("import flujo_aros.database", "flujo_aros.database needs an extra: pip install 'flujo_aros[pipelines]'"),
+        (
+            "from flujo_aros import current_settings; current_settings()",
+            "reading settings needs an extra: pip install 'flujo_aros[agents]'",
+        ),
+    ],
+)
+def test_what_does_need_an_extra_ends_in_one_error_that_names_it(statement: str, message: str) -> None:
+    lines = python(statement, absent=AGENTS).stderr.splitlines()
+    assert lines[-1] == f"ModuleNotFoundError: {message}"
+    assert not any("During handling" in line for line in lines)
+
+
 def test_the_linter_names_its_extra() -> None:
     result = python("from flujo_aros.lint import lint_files", absent=AGENTS)
     assert result.stderr.endswith("flujo_aros.lint.lint_files needs an extra: pip install 'flujo_aros[pipelines]'\n")

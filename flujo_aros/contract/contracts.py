@@ -25,6 +25,7 @@ from typing import (
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, TypeAdapter, create_model, model_serializer
 
+from flujo_aros.configured import short_repr
 from flujo_aros.contract.checks import Check, fields_in, is_async, names_of, scores_of, winner_in
 from flujo_aros.contract.schema import JsonSchema, Shape
 from flujo_aros.contract.validators import SchemaValues, TypeValues, Values, Verdict, fingerprint
@@ -197,6 +198,8 @@ class JsonContract(Generic[T_co]):
     counts: Counts | None = field(default=None, kw_only=True)
     """The required keys of the root object, if all others are optional, or None if every key is required."""
 
+    __repr__ = short_repr
+
     @cached_property
     def json_schema(self) -> JsonSchema:
         """The JSON Schema of the payload, or an empty schema if any value is allowed."""
@@ -260,7 +263,7 @@ class JsonContract(Generic[T_co]):
         return self.values.validate(value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TaggedContract(JsonContract[T_co]):
     """The payload is between `<tag>` and `</tag>`; the last complete pair counts. Created by `Output.tagged`."""
 
@@ -302,7 +305,7 @@ class TaggedContract(JsonContract[T_co]):
         return f"Write your final answer between <{self.tag}> and </{self.tag}>, as one JSON value{what}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BlockContract(JsonContract[Block]):
     """The reply begins with a JSON object that has certain keys; prose follows. Created by `Output.block`."""
 
@@ -335,7 +338,7 @@ class BlockContract(JsonContract[Block]):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EventContract(JsonContract[Event]):
     """The reply is one event of an allowed kind; prose is used as its text. Created by `Output.event`."""
 

@@ -19,16 +19,11 @@ Nothing else in the package imports `dbos`.
 
 from __future__ import annotations
 
-from flujo_aros.lazy import missing_extra
+from flujo_aros.lazy import naming_extra
 
-try:
+with naming_extra("flujo_aros.durable", "flujo_aros.durable"):
     from flujo_aros.durable.engine import Durable
     from flujo_aros.durable.handle import DurableHandle
     from flujo_aros.pipeline.per_minute import PerMinute
-except ModuleNotFoundError as error:  # pragma: no cover - the extra is installed where this is tested
-    missing = missing_extra(error, "flujo_aros.durable", "flujo_aros.durable")
-    if missing is None:
-        raise
-    raise missing from None  # the message alone says what to do
 
 __all__ = ["Durable", "DurableHandle", "PerMinute"]

@@ -43,6 +43,7 @@ from flujo_aros.pipeline.results import RunResult, RunStatus, Work
 from flujo_aros.pipeline.runner import Runner, RunTask
 from flujo_aros.pipeline.step import Step
 from flujo_aros.pipeline.values import SharedContext
+from flujo_aros.redaction import without_secrets
 
 P = ParamSpec("P")
 Document = Mapping[str, Any]
@@ -139,6 +140,9 @@ class Durable:
         self._stop = threading.Event()
         self._watcher: threading.Thread | None = None
         self._guard = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Durable({without_secrets(self.url)!r})"
 
     # -- opening and closing -----------------------------------------------------------------------------------
 
@@ -805,7 +809,8 @@ def version_of(pipeline: Pipeline) -> str:
     """Return a hash of everything that determines what a run does: its steps with their contracts,
     and their ladders.
     """
-    ladders = [repr(step.facts.ladder) for step in every_step(pipeline) if isinstance(step, Step)]
+    found = [step.facts.ladder for step in every_step(pipeline) if isinstance(step, Step)]
+    ladders = [ladder and ladder.model_dump(mode="json") for ladder in found]
     return hashlib.sha256(json.dumps([fingerprint(pipeline), ladders]).encode()).hexdigest()
 
 

@@ -30,14 +30,14 @@ from flujo_aros.durable.recorder import Keep, RunRecording, Table
 from flujo_aros.durable.store import Ending, RunRow, StepRow
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host.recorded import CallMade, PendingCall, Record, recorder
-from flujo_aros.lazy import missing_extra
+from flujo_aros.lazy import naming_extra
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.pause import as_given, as_saved, step_with_deps
 from flujo_aros.pipeline.results import RunResult
 from flujo_aros.pipeline.runner import Runner, RunTask, StreamEvent
 from flujo_aros.pipeline.step import Call, changed
 
-try:
+with naming_extra("flujo_aros.durable.temporal", "flujo_aros.durable.temporal"):
     from temporalio import activity, workflow
     from temporalio.bridge.proto.workflow_activation import RemoveFromCache, WorkflowActivation, WorkflowActivationJob
     from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
@@ -52,11 +52,6 @@ try:
     )
     from temporalio.exceptions import TimeoutError as WorkerLost
     from temporalio.worker import UnsandboxedWorkflowRunner, Worker
-except ModuleNotFoundError as error:  # pragma: no cover - the extra is installed where this is tested
-    missing = missing_extra(error, "flujo_aros.durable.temporal", "flujo_aros.durable.temporal")
-    if missing is None:
-        raise
-    raise missing from None
 
 T = TypeVar("T")
 Journal: TypeAlias = dict[str, Any]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, TypeVar, cast, overload
 
 from flujo_aros.errors import UsageError
+from flujo_aros.redaction import without_secrets
 
 if TYPE_CHECKING:  # a log in memory needs no database
     from flujo_aros.ensemble.stored_log import StoredLog
@@ -82,6 +83,10 @@ class EventLog:
             from flujo_aros.ensemble.stored_log import StoredLog
 
             self._stored = StoredLog(str(url), run_id)
+
+    def __repr__(self) -> str:
+        where = "" if self.url is None else f"{without_secrets(self.url)!r}, "
+        return f"EventLog({where}run_id={self.run_id!r})"
 
     def __len__(self) -> int:
         return len(self._kept) if self._stored is None else self._stored.newest()

@@ -26,6 +26,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 from pydantic_core import to_json
 
+from flujo_aros.configured import short_repr
 from flujo_aros.contract import BlockContract, compile_contract, path_of
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.host.output import (
@@ -103,6 +104,8 @@ class Aros(AbstractCapability[Any]):
     id: str | None = "aros"
     _runs: dict[str, Run] = field(default_factory=dict[str, Run], init=False, repr=False, compare=False)
     """The active runs, by run id."""
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         current_settings()  # load it now: during a run the file access would block the event loop

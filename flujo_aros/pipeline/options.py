@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import reprlib
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError, core_schema
 from typing_extensions import TypedDict
 
+from flujo_aros.configured import short_repr
 from flujo_aros.errors import Hint, UsageError
 from flujo_aros.host import wrong_settings
 from flujo_aros.spelling import nearest
@@ -146,7 +146,7 @@ def known_options(cls: _C) -> _C:
     cast("Any", cls).__init__ = init
     params: Any = getattr(cls, "__dataclass_params__", None)
     if params is not None and params.repr:  # the __repr__ of @dataclass also shows defaults
-        cast("Any", cls).__repr__ = _short
+        cast("Any", cls).__repr__ = short_repr
     _checked.add(cls)
     return cls
 
@@ -155,22 +155,6 @@ def _methods_with(cls: type, name: str) -> list[str]:
     """Return the public methods of a class that take an option of this name."""
     found = [(each, made) for each, made in vars(cls).items() if not each.startswith("_") and inspect.isfunction(made)]
     return [each for each, made in found if name in inspect.signature(made).parameters]
-
-
-_CLIPPED: Final = reprlib.Repr()
-_CLIPPED.maxstring = _CLIPPED.maxother = 80
-_CLIPPED.maxlevel = 3
-
-
-def _short(self: Any) -> str:
-    """Return the name of a step and its non-default options, each in a few words."""
-    parts = [repr(self.name)] if hasattr(self, "name") else []
-    for each in dataclasses.fields(self):
-        value = getattr(self, each.name)
-        default = each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
-        if each.init and each.repr and each.name != "name" and value is not default and value != default:
-            parts.append(f"{each.name}={_CLIPPED.repr(value)}")
-    return f"{type(self).__name__}({', '.join(parts)})"
 
 
 def put(made: object, **values: object) -> None:

@@ -41,7 +41,7 @@ class PerMinute(Configured):
     estimate for a reply until its usage is known.
 
     >>> PerMinute.parse("openai:requests=500,tokens=200000")
-    ('openai', PerMinute(requests=500, tokens=200000, cost=None, reply_tokens=500))
+    ('openai', PerMinute(requests=500, tokens=200000))
     """
 
     requests: int | None = Field(default=None, gt=0)

@@ -250,6 +250,9 @@ class StreamReader(Generic[T]):
         self._spoilt = False
         """Whether half of a surrogate pair has arrived, so that there will be no value."""
 
+    def __repr__(self) -> str:
+        return f"<StreamReader of {self.contract!r}: {self._length} characters, {'closed' if self._closed else 'open'}>"
+
     @property
     def runaway(self) -> Issue | None:
         """The issue if the output is a runaway (endless white space or repetition), else None.

@@ -366,6 +366,9 @@ class Journal:
         if max_runs is not None and create:
             self.prune(max_runs=max_runs)
 
+    def __repr__(self) -> str:
+        return f"Journal({shown(self._engine.url)!r})"
+
     def _first_id(self) -> int:
         """Return the first id for rows of this process: larger than all existing ones, even if the clock was set back,
         since the records of a run are ordered by them.

@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from flujo_aros import AgentSpec, Call, Human, Parallel, Pipeline, Runner, RunResult, Step
+import pytest
+
+from flujo_aros import (
+    AgentSpec,
+    Aros,
+    Call,
+    EventLog,
+    Human,
+    Journal,
+    Ladder,
+    Parallel,
+    Pipeline,
+    Resume,
+    Retry,
+    Runner,
+    RunResult,
+    Step,
+    StreamReader,
+)
+from flujo_aros.durable import Durable
 from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 
@@ -61,3 +82,28 @@ def test_the_repr_of_steps_and_pipelines_shows_the_given_options_on_one_line() -
     assert repr(shout) == "Call('shout', function=<method 'upper' of 'str' objects>)"
     assert repr(ask >> shout) == "Pipeline(ask >> shout)"
     assert repr(Pipeline([shout], name="loud")) == "Pipeline(shout, name='loud')"
+
+
+@pytest.mark.parametrize(
+    ("make", "shown"),
+    [
+        (Aros, "Aros()"),
+        (lambda: Aros(int, Ladder(max_calls=3)), "Aros(contract=JsonContract(values=int), ladder=Ladder(max_calls=3))"),
+        (lambda: Ladder(stages=(Retry(), Resume(factor=2))), "Ladder(stages=(Retry(), Resume(factor=2.0)))"),
+        (lambda: StreamReader(int), "<StreamReader of JsonContract(values=int): 0 characters, open>"),
+        (EventLog, "EventLog(run_id='run')"),
+    ],
+)
+def test_the_repr_of_an_object_that_users_construct_shows_what_differs_from_its_defaults(
+    make: Callable[[], object], shown: str
+) -> None:
+    assert repr(make()) == shown
+
+
+def test_the_repr_of_what_opens_a_database_names_it_without_its_password(tmp_path: Path) -> None:
+    with Journal(tmp_path / "runs.sqlite") as journal:
+        assert repr(journal) == f"Journal('sqlite:///{tmp_path}/runs.sqlite')"
+    assert repr(EventLog(tmp_path / "e.sqlite", run_id="wood")) == f"EventLog('{tmp_path}/e.sqlite', run_id='wood')"
+    shown = repr(Durable("postgresql://me:hunter2-example@db/runs"))
+    assert shown.startswith("Durable('postgresql://me:")
+    assert "hunter2" not in shown

@@ -1,4 +1,4 @@
-"""`python -m benchmarks reading`: how often readers are right, how often silently wrong, and how long they take."""
+"""Measure how often readers are right or silently wrong, and how long they take: `python -m benchmarks reading`."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ def reading_command(
             metavar="[CORPUS]...", show_default=False, help="Cases as JSON Lines; the built-in speed set if left out."
         ),
     ] = None,
-    speed: Annotated[bool, typer.Option("--speed", help="Measure the built-in speed set besides CORPUS.")] = False,
+    speed: Annotated[bool, typer.Option("--speed", help="Also measure the built-in speed set.")] = False,
     peers: Annotated[
-        bool, typer.Option("--peers", help="Measure the other readers that are installed, in the same rounds.")
+        bool, typer.Option("--peers", help="Also measure the other installed readers, in the same rounds.")
     ] = False,
     rounds: Annotated[
-        int, typer.Option("--rounds", metavar="N", min=1, max=1_000, help="How often each time is taken.")
+        int, typer.Option("--rounds", metavar="N", min=1, max=1_000, help="Number of measurements of each time.")
     ] = 5,
     budget: Annotated[
-        float, typer.Option("--budget", metavar="SECONDS", min=0.1, help="The most that one call on a flood may take.")
+        float, typer.Option("--budget", metavar="SECONDS", min=0.1, help="Time limit for one call on a flood.")
     ] = _BUDGET,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as one JSON document.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")] = False,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write one page with charts, which needs no network.")
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a self-contained page with charts.")
     ] = None,
 ) -> None:
     """Measure how well and how fast replies are read.
 
     With CORPUS, counts values that are right, replies correctly rejected, replies rejected although they could be read,
     and values that are silently wrong. Rows are {id, input, schema, expected, must_fail, may_fail, accept}, or for
-    captured replies {id, raw, schema, gold, finish_reason}. Times are CPU time, and peers take turns with ours.
+    captured replies {id, raw, schema, gold, finish_reason}. Times are CPU time; all readers are interleaved.
 
     Example: python -m benchmarks reading benchmarks/cases.jsonl --speed --peers --html bench.html
     """
@@ -77,7 +77,7 @@ def reading_command(
 def _writable(html: Path | None) -> None:
     """Check that the output folder exists before measuring for minutes."""
     if html is not None and (html.is_dir() or not html.absolute().parent.is_dir()):
-        message = f"--html: cannot write {str(html)!r}: give a file in a folder that is there"
+        message = f"--html: cannot write {str(html)!r}: give a file in an existing folder"
         raise UsageError(message)
 
 
@@ -91,7 +91,7 @@ def _print(found: dict[str, Any], *, as_json: bool, as_markdown: bool) -> None:
 
 
 def main() -> None:
-    """Run the command line and exit; errors are sentences."""
+    """Run the command line and exit; errors are printed without a traceback."""
     try:
         app(prog_name="python -m benchmarks")
     except ArosError as error:

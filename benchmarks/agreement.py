@@ -1,20 +1,21 @@
 #!/usr/bin/env python
-"""How well agreement predicts right values, per field, on replies of many models to the same documents (JSON Lines).
+"""Measure how well agreement predicts correct fields, from many models' replies to the same documents (JSON Lines).
 
 usage: agreement.py FILE [--rounds N] [--seed N]
 
-FILE has a document on each line: `schema`, `gold` and `values` (by model). Of each document, N times, some models are
-drawn at random; a field is a leaf of the gold, right if it is equal after folding case and space.
+Each line of FILE is a document with `schema`, `gold` and `values` (by model). For each document, a few models are drawn
+at random, N times. A field is a leaf of the gold value; it is right if it is equal after normalizing case and
+whitespace.
 
-`plurality`: exact values at the same path, as in Counter(values).most_common(1), where all agree. `agree`: `agree()`
-with this `need`. `coverage` is the share of all fields that are agreed, `right` the share of these that are right;
-`contested_named` says whether each contested field is named.
+`plurality` compares exact values at the same path, as in `Counter(values).most_common(1)`, and requires that all agree.
+`agree` is `agree()` with this `need`. `coverage` is the share of all fields that are agreed, `right` the share of these
+that are right; `contested_named` tells whether each contested field is named.
 
-`early stop`, at five readings: `calls_saved` by not asking what can change nothing any more, and `differ`, how many of
-the runs come to something else than all five do. The same `result` is: for `refuse` the value that is handed on, or the
-refusal; for `every field` which fields are contested, and what the others are agreed on, but for spelling.
-`field_readings_saved` is the share of single fields read after they were decided: what could be saved by asking for
-open fields alone, and is not.
+`early stop`, with five readings: `calls_saved` is the share of calls skipped because they could no longer change the
+result, and `differ` the number of runs whose result differs from that of all five readings. For `refuse`, the result is
+the value that is returned, or the refusal; for `every field`, the set of contested fields and the agreed values of the
+others, ignoring spelling. `field_readings_saved` is the share of field readings made after the field was decided: what
+asking only for open fields would save, which is not implemented.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from flujo_aros.contract import path_of
 Place = tuple[str | int, ...]
 
 
-def folded(value: Any) -> Any:
+def normalized(value: Any) -> Any:
+    """Return a value, strings without differences in case and whitespace."""
     return " ".join(value.split()).lower() if isinstance(value, str) else value
 
 
@@ -45,14 +47,14 @@ def leaves(value: Any, path: Place = ()) -> Iterator[tuple[Place, Any]]:
         for index, part in enumerate(value):
             yield from leaves(part, (*path, index))
     else:
-        yield path, folded(value)
+        yield path, normalized(value)
 
 
-def placed(gold: Any, draft: Any, path: Place = ()) -> Iterator[tuple[Place, Any]]:
-    """Yield each leaf of the gold value with its place in the draft; list items are matched by similarity."""
+def aligned(gold: Any, draft: Any, path: Place = ()) -> Iterator[tuple[Place, Any]]:
+    """Yield each leaf of the gold value with its path in the draft; list items are matched by similarity."""
     if isinstance(gold, dict):
         for key, part in gold.items():
-            yield from placed(part, draft.get(key) if isinstance(draft, dict) else None, (*path, key))
+            yield from aligned(part, draft.get(key) if isinstance(draft, dict) else None, (*path, key))
     elif isinstance(gold, list):
         items = draft if isinstance(draft, list) else []
         pairs = sorted(
@@ -65,12 +67,13 @@ def placed(gold: Any, draft: Any, path: Place = ()) -> Iterator[tuple[Place, Any
                 where[i] = j
         for i, part in enumerate(gold):
             at = where.get(i)
-            yield from placed(part, None if at is None else items[at], (*path, -1 if at is None else at))
+            yield from aligned(part, None if at is None else items[at], (*path, -1 if at is None else at))
     else:
-        yield path, folded(gold)
+        yield path, normalized(gold)
 
 
-def rightness(rows: list[dict[str, Any]], size: int, rounds: int, chance: random.Random) -> Iterator[dict[str, Any]]:
+def accuracy(rows: list[dict[str, Any]], size: int, rounds: int, chance: random.Random) -> Iterator[dict[str, Any]]:
+    """Yield coverage and accuracy of each method with this number of readings."""
     total, contested, named = 0, 0, 0
     ways: list[tuple[str, float]] = [("plurality", 1.0), ("agree", 1.0), ("agree", 2 / 3)]
     found = {way: [0, 0] for way in ways}
@@ -89,11 +92,11 @@ def rightness(rows: list[dict[str, Any]], size: int, rounds: int, chance: random
                 made = agree([row["values"][model] for model in drawn], row["schema"], need=way[1])
                 contested += sum(field.contested for field in made.fields.values())
                 named += len(made.contested)
-                for path, want in placed(row["gold"], made.draft):
+                for path, want in aligned(row["gold"], made.draft):
                     field = made.fields.get(path_of(path))
                     if field is not None and field.agreed:
                         found[way][0] += 1
-                        found[way][1] += folded(field.value) == want
+                        found[way][1] += normalized(field.value) == want
     for (way, need), (there, right) in found.items():
         yield {
             "readings": size,
@@ -153,7 +156,7 @@ def main() -> None:
     given = parser.parse_args()
     rows = [json.loads(line) for line in given.file.read_text(encoding="utf-8").splitlines()]
     for size in (2, 3, 5):
-        for row in rightness(rows, size, given.rounds, random.Random(given.seed)):
+        for row in accuracy(rows, size, given.rounds, random.Random(given.seed)):
             print(json.dumps(row), flush=True)
     for need in (2 / 3, 0.6):
         for row in early_stop(rows, need, given.rounds, random.Random(given.seed)):

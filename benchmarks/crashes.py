@@ -1,18 +1,19 @@
-"""Kill durable runs at every point, and count what is lost, wrongly reported as completed, or recorded twice.
+"""Kill durable runs at every hook, and count what is lost, wrongly reported as completed, or recorded twice.
 
     python -m benchmarks.crashes --deaths 2000                                  # on SQLite
     python -m benchmarks.crashes --deaths 2000 --url postgresql://aros@/postgres?host=FOLDER
     python -m benchmarks.crashes --deaths 150 --url temporal                    # on a development server of Temporal
-    python -m benchmarks.crashes --deaths 500 --tally benchmarks/crashes.jsonl  # 500 more, with a seed of their own
+    python -m benchmarks.crashes --deaths 500 --tally benchmarks/crashes.jsonl  # 500 more, with a new seed
 
-One run has a branch, a loop, a parallel, a map, a repair, a streamed reply and a pause, and hooks before and after
-everything that it keeps and inside everything that it does. Each run dies (SIGKILL) at one hook, its next life at
-another, and so on three times; the last life must bring it to its end. The first deaths go through all hooks in
-order, the others are drawn from a seed. A file outside of the database is the witness of what was done. A journal
-listens in every life, and must hold in the end what that of an unbroken run holds. On Temporal there is no journal and
-no text while it is written: there the steps and calls that the workflow knows are compared.
-Prints one JSON object; exit code 1 where a promise is broken. With `--tally` the figures are added to those that the
-file has of the same sweep on the same database; each addition draws its points from another seed.
+Each run has a branch, a loop, a parallel, a map, a repair, a streamed reply and a pause, and hooks before and after
+every write and inside every step body. The process is killed (SIGKILL) at one hook, its replacement at another, and so
+on, up to three times; the last process must complete the run. The first kills visit all hooks in order, the others are
+drawn from a seed. A file outside the database logs every hook. Every process records to a journal, which must in the
+end equal that of an uninterrupted run. On Temporal there is no journal and no streamed text; there, the steps and calls
+recorded by the workflow are compared.
+
+Prints one JSON object; exits with code 1 if a guarantee is broken. With `--tally`, the figures are added to those of
+the same sweep on the same database in that file, and the hooks are drawn from a new seed.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ from flujo_aros.durable.store import Store
 from flujo_aros.pipeline.results import RunResult
 from flujo_aros.telemetry.journal import Journal
 
-LIVES: Final = 4
+PROCESSES: Final = 4
+"""The processes of a run: all but the last are killed."""
 BROKEN: Final = (
     "lost",
     "falsely_completed",
@@ -69,28 +71,28 @@ class Item(BaseModel):
     qty: int
 
 
-class Witness:
-    """Count the hooks reached by one process, log what happens, and kill the process at the given hook."""
+class Hooks:
+    """Counts and logs the hooks that a process reaches, and kills the process at the given one."""
 
-    def __init__(self, file: Path, die_at: int) -> None:
+    def __init__(self, file: Path, kill_at: int) -> None:
         self.count = 0
-        self.die_at = die_at
+        self.kill_at = kill_at
         self.fd = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def hook(self, what: str) -> None:
         """Mark a point at which the process may be killed."""
         self.count += 1
-        dies = self.count == self.die_at
-        os.write(self.fd, f"{what}{' DEATH' if dies else ''}\n".encode())
-        if dies:
+        kill = self.count == self.kill_at
+        os.write(self.fd, f"{what}{' KILLED' if kill else ''}\n".encode())
+        if kill:
             os.kill(os.getpid(), 9)
 
 
 class Models:
-    """The models of the run: the first reply to a question needs a repair by the model."""
+    """The models of the run: the first reply to each question needs a repair by the model."""
 
-    def __init__(self, witness: Witness) -> None:
-        self.witness = witness
+    def __init__(self, hooks: Hooks) -> None:
+        self.hooks = hooks
 
     def reply(self, messages: list[ModelMessage]) -> str:
         """Return the reply of the model."""
@@ -101,28 +103,28 @@ class Models:
 
         async def ask(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
             kind = "repair" if "OUTPUT" in str(messages) else "first"
-            self.witness.hook(f"body {name} {kind}")
+            self.hooks.hook(f"body {name} {kind}")
             await asyncio.sleep(0)
-            self.witness.hook(f"done {name} {kind}")
+            self.hooks.hook(f"done {name} {kind}")
             return ModelResponse(parts=[TextPart(self.reply(messages))])
 
         async def stream(messages: list[ModelMessage], _: AgentInfo) -> AsyncIterator[str]:
             text = self.reply(messages)
-            self.witness.hook(f"body {name} stream")
+            self.hooks.hook(f"body {name} stream")
             for at in range(0, len(text), 8):
                 yield text[at : at + 8]
-                self.witness.hook(f"piece {name}")
-            self.witness.hook(f"done {name} stream")
+                self.hooks.hook(f"chunk {name}")
+            self.hooks.hook(f"done {name} stream")
 
         return FunctionModel(ask, stream_function=stream, model_name=name)
 
 
-def pipeline(witness: Witness) -> Pipeline:
+def pipeline(hooks: Hooks) -> Pipeline:
     """Build a pipeline that contains every kind of step."""
 
     def call(name: str) -> Call:
         def body(value: Any) -> Any:
-            witness.hook(f"body {name}")
+            hooks.hook(f"body {name}")
             return value
 
         return Call(name, function=body)
@@ -160,40 +162,39 @@ def hook_methods(hook: Callable[[str], None], owner: type, names: tuple[str, ...
         setattr(owner, name, hooked(name, getattr(owner, name)))
 
 
-def watch(witness: Witness) -> None:
+def hook_writes(hooks: Hooks) -> None:
     """Add a hook before and after every write to the database."""
-    hook_methods(witness.hook, Store, ("add", "claim", "write", "finish", "take_segment"))
-    kept = Checkpoints.__call__
+    hook_methods(hooks.hook, Store, ("add", "claim", "write", "finish", "take_segment"))
+    original = Checkpoints.__call__
 
-    async def watched(self: Checkpoints, key: str, make: Any, keep: Any) -> Any:
-        witness.hook(f"before call {key}")
-        record = await kept(self, key, make, keep)
-        witness.hook(f"kept call {key}")
+    async def hooked(self: Checkpoints, key: str, make: Any, keep: Any) -> Any:
+        hooks.hook(f"before call {key}")
+        record = await original(self, key, make, keep)
+        hooks.hook(f"kept call {key}")
         return record
 
-    Checkpoints.__call__ = watched  # type: ignore[method-assign]
+    Checkpoints.__call__ = hooked  # type: ignore[method-assign]
     durable_recorder._FLUSH_SECONDS = 0.0
-    durable_recorder.RunRecording.start_within = (
-        60.0  # starts are written as late as may be, and each life has the same hooks
-    )
+    # Starts are written as late as possible, so that every process reaches the same hooks.
+    durable_recorder.RunRecording.start_within = 60.0
 
 
 INPUT: Final = ("go", {"numbers": [1, 2]})
-Life = Callable[[str, str, Path, Witness], RunResult]
-"""Start or resume the run with this id in the database at a URL, answer its questions, and return its result."""
+Execute = Callable[[str, str, Path, Hooks], RunResult]
+"""Starts or resumes the run with this id in the database at a URL, answers its questions, and returns its result."""
 
 
-def durable_life(url: str, run_id: str, folder: Path, witness: Witness) -> RunResult:
+def execute_durable(url: str, run_id: str, folder: Path, hooks: Hooks) -> RunResult:
     """Execute the run in this process until it ends or the process is killed."""
-    watch(witness)
+    hook_writes(hooks)
     engine = Durable(url, live=True)
     journal = Journal(folder / "journal.sqlite", max_runs=None)
-    runner = Runner(pipeline(witness), engine=engine, models=Models(witness), journal=journal)
+    runner = Runner(pipeline(hooks), engine=engine, models=Models(hooks), journal=journal)
 
     async def main() -> RunResult:
         result = await runner.run(*INPUT, run_id=run_id)
         if result.paused is not None:
-            witness.hook("asks")
+            hooks.hook("asks")
             result = await engine.answer_here(runner, engine.store.run(run_id), "yes")
         return result
 
@@ -211,7 +212,7 @@ def in_child(folder: Path, work: Callable[[], Any], seconds: float) -> int:
         try:
             (folder / "result").write_text(json.dumps(work()))
             code = 0
-        except BaseException as error:  # noqa: BLE001 - the end of a process of its own
+        except BaseException as error:  # noqa: BLE001 - the parent process reports it
             (folder / "error").write_text(f"{type(error).__name__}: {error}")
         os._exit(code)
     end = time.monotonic() + seconds
@@ -231,7 +232,8 @@ def facts(result: dict[str, Any]) -> Any:
     return result["status"], result["output"], steps, result["usage"]
 
 
-_OF_ONE_RUN: Final = {"id", "run_id", "step_id", "parent_id", "reading_id", "started", "at", "seconds"}
+_VOLATILE: Final = {"id", "run_id", "step_id", "parent_id", "reading_id", "started", "at", "seconds"}
+"""The fields that differ between two runs."""
 
 
 def journaled(folder: Path, run_id: str) -> Any:
@@ -243,7 +245,7 @@ def journaled(folder: Path, run_id: str) -> Any:
     def members(record: Any) -> Any:
         if not is_dataclass(record):
             return str(record)
-        return {each.name: getattr(record, each.name) for each in fields(record) if each.name not in _OF_ONE_RUN}
+        return {each.name: getattr(record, each.name) for each in fields(record) if each.name not in _VOLATILE}
 
     with Journal(folder / "journal.sqlite", max_runs=None, create=False) as journal:
         story = journal.story(run_id)
@@ -262,14 +264,15 @@ def journaled(folder: Path, run_id: str) -> Any:
 
 
 class Sweep:
-    """All runs of the sweep on one database, and the findings."""
+    """The runs of a sweep on one database, and the findings."""
 
-    life: Life = staticmethod(durable_life)
-    longest_life = 60.0
+    execute: Execute = staticmethod(execute_durable)
+    process_timeout = 60.0
     first_call = "stream"
-    """How the model is asked first: also for a reply that is watched while it is written."""
+    """The kind of the first model call of a step, as it is logged."""
     functions = frozenset({"known", "turn", "work", "one"})
-    """Whose bodies are done when their step has settled; the others when their call is kept."""
+    """The function steps: their bodies are done when the step has settled, those of agent steps when the call is kept.
+    """
 
     def __init__(self, url: str | None, folder: Path) -> None:
         self.found: Counter[str] = Counter()
@@ -289,24 +292,24 @@ class Sweep:
             shutil.copy(self.template, folder / "runs.sqlite")
         return f"sqlite:///{folder / 'runs.sqlite'}"
 
-    def _born(self, url: str, run_id: str, folder: Path, die_at: int) -> int:
-        """Start a process and kill it at a hook."""
+    def _start(self, url: str, run_id: str, folder: Path, kill_at: int) -> int:
+        """Execute the run in a new process that is killed at a hook; return its exit code."""
 
         def work() -> dict[str, Any]:
-            witness = Witness(folder / "witness", die_at)
-            result = self.life(url, run_id, folder, witness)
-            witness.hook("ended")
-            return {**result.to_dict(), "hooks": witness.count}
+            hooks = Hooks(folder / "log", kill_at)
+            result = self.execute(url, run_id, folder, hooks)
+            hooks.hook("ended")
+            return {**result.to_dict(), "hooks": hooks.count}
 
-        return in_child(folder, work, self.longest_life)
+        return in_child(folder, work, self.process_timeout)
 
     def _baseline(self) -> tuple[Any, Any, int]:
-        """A run that nobody kills; its tables, emptied, are what each other run begins with."""
+        """Execute a run without kills; its emptied tables are the template for every other run."""
         folder = self.folder / "base"
         folder.mkdir()
         run_id = f"base-{os.getpid()}"
-        if self._born(self._database(folder), run_id, folder, 0) != 0:
-            raise SystemExit(f"the run does not even work unharmed: {(folder / 'error').read_text()}")
+        if self._start(self._database(folder), run_id, folder, 0) != 0:
+            raise SystemExit(f"the run fails even without kills: {(folder / 'error').read_text()}")
         result = json.loads((folder / "result").read_text())
         if self.url is None:
             with sqlite3.connect(folder / "runs.sqlite") as connection:
@@ -323,22 +326,22 @@ class Sweep:
         shutil.copy(folder / "journal.sqlite", self.folder / "template.journal")
         return facts(result), journal, int(result["hooks"])
 
-    def run(self, number: int, deaths: list[int]) -> None:
+    def run(self, number: int, kills: list[int]) -> None:
         """Execute one run to its end, restarting the process after each kill."""
         folder = self.folder / str(number)
         folder.mkdir()
         url, run_id = self._database(folder), f"run-{os.getpid()}-{number}"
         code = 9
-        for die_at in (*deaths, 0):
-            code = self._born(url, run_id, folder, die_at)
+        for kill_at in (*kills, 0):
+            code = self._start(url, run_id, folder, kill_at)
             if code != 9:
                 break
             self.found["deaths"] += 1
-            self._look(url, run_id, number)
-        self._judge(code, url, run_id, folder, number)
+            self._check_after_kill(url, run_id, number)
+        self._check_end(code, url, run_id, folder, number)
         shutil.rmtree(folder)
 
-    def _look(self, url: str, run_id: str, number: int) -> None:
+    def _check_after_kill(self, url: str, run_id: str, number: int) -> None:
         """Check, while no process is running, that only completed steps are recorded as completed."""
         store = Store(url, create=True)
         try:
@@ -352,7 +355,7 @@ class Sweep:
         finally:
             store.close()
 
-    def _judge(self, code: int, url: str, run_id: str, folder: Path, number: int) -> None:
+    def _check_end(self, code: int, url: str, run_id: str, folder: Path, number: int) -> None:
         self.found["runs"] += 1
         result = json.loads((folder / "result").read_text()) if code == 0 else None
         if result is None or facts(result) != self.baseline:
@@ -361,7 +364,7 @@ class Sweep:
             self.wrong.append(f"{number}: code {code} {error.read_text() if error.exists() else result}"[:2000])
             return
         self._verify(url, run_id, folder, number)
-        self._count_bodies((folder / "witness").read_text().splitlines(), number)
+        self._count_bodies((folder / "log").read_text().splitlines(), number)
 
     def _verify(self, url: str, run_id: str, folder: Path, number: int) -> None:
         """Compare the records of a completed run with those of an uninterrupted one."""
@@ -403,17 +406,17 @@ class Sweep:
             return int(connection.execute(query, {"run": run_id, "more": f"{run_id}/%"}).scalar() or 0)
 
     def _count_bodies(self, lines: list[str], number: int) -> None:
-        """Return how many step bodies ran more than once, and how many were in progress when the process was killed."""
+        """Count the step bodies that ran more than once, and those in progress when the process was killed."""
         wanted = Counter(
             {f"body local:draft {self.first_call}": 1, "body local:draft repair": 1, "body known": 1, "body turn": 2}
             | {f"body local:ask {self.first_call}": 1, "body local:ask repair": 1, "body work": 1, "body one": 2}
         )
-        done = Counter(line.removesuffix(" DEATH") for line in lines if line.startswith("body"))
+        done = Counter(line.removesuffix(" KILLED") for line in lines if line.startswith("body"))
         again = sum(max(0, count - wanted[name]) for name, count in done.items())
         begun: Counter[str] = Counter()
         in_flight = 0
         for line in lines:
-            what = line.removesuffix(" DEATH")
+            what = line.removesuffix(" KILLED")
             if what.startswith("body"):
                 begun[what.split()[1].removeprefix("local:")] += 1
             elif what.startswith("kept call"):
@@ -422,7 +425,7 @@ class Sweep:
             elif what.startswith("kept write "):
                 ended = [name.rpartition("/")[2] for name in what.removeprefix("kept write ").split(",")]
                 begun.subtract(name for name in ended if name in self.functions)
-            if line.endswith("DEATH"):
+            if line.endswith("KILLED"):
                 in_flight += sum(count for count in begun.values() if count > 0)
                 begun.clear()
         self.found["bodies_run_again"] += again
@@ -430,7 +433,7 @@ class Sweep:
         missing = [name for name, count in wanted.items() if done[name] < count]
         if missing:
             self.found["lost"] += 1
-            self.wrong.append(f"{number}: never done: {missing}")
+            self.wrong.append(f"{number}: never executed: {missing}")
 
 
 def _difference(found: Any, expected: Any) -> str:
@@ -443,7 +446,7 @@ def _difference(found: Any, expected: Any) -> str:
 
 
 def sweep_of(url: str | None) -> type[Sweep]:
-    """The sweep for an engine."""
+    """Return the sweep for the database at this URL."""
     if url is None or not url.startswith("temporal"):
         return Sweep
     from benchmarks.temporal import TemporalSweep
@@ -452,7 +455,7 @@ def sweep_of(url: str | None) -> type[Sweep]:
 
 
 def part(given: argparse.Namespace, folder: Path, number: int) -> int:
-    """Sweep one part of the points in a process of its own, which leaves a report in the folder."""
+    """Start a process that sweeps a part of the hooks and writes its report to the folder; return its id."""
     child = os.fork()
     if child:
         return child
@@ -460,12 +463,12 @@ def part(given: argparse.Namespace, folder: Path, number: int) -> int:
     own.mkdir()
     sweep = sweep_of(given.url)(given.url, own)
     began, draw = time.monotonic(), random.Random(given.seed * 1000 + number)
-    points = iter(range(1 + number, sweep.hooks + 1, given.at_once))
+    in_order = iter(range(1 + number, sweep.hooks + 1, given.at_once))
     runs = 0
     while sweep.found["deaths"] < given.deaths / given.at_once and time.monotonic() - began < given.seconds:
         runs += 1
-        first = next(points, None) or draw.randint(1, sweep.hooks)
-        sweep.run(runs, [first, *(draw.randint(1, sweep.hooks) for _ in range(LIVES - 2))])
+        first = next(in_order, None) or draw.randint(1, sweep.hooks)
+        sweep.run(runs, [first, *(draw.randint(1, sweep.hooks) for _ in range(PROCESSES - 2))])
     (folder / f"{number}.json").write_text(json.dumps({**sweep.found, "hooks": sweep.hooks, "wrong": sweep.wrong}))
     os._exit(0)
 
@@ -473,19 +476,20 @@ def part(given: argparse.Namespace, folder: Path, number: int) -> int:
 def main() -> int:
     """Run the sweep and print the findings."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--deaths", type=int, default=200)
-    options.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long, whatever was reached")
+    options.add_argument("--deaths", type=int, default=200, help="number of kills")
+    options.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     options.add_argument(
-        "--url", help="a PostgreSQL, or `temporal` for a server of its own; without it each run has an SQLite file"
+        "--url",
+        help="a PostgreSQL database, or `temporal` to start a development server; default: an SQLite file for each run",
     )
-    options.add_argument("--at-once", type=int, default=4, help="so many runs side by side")
-    options.add_argument("--seed", type=int, help="by default one that the tally has not seen")
-    options.add_argument("--tally", type=Path, help="a file of JSON lines that the figures are added to")
+    options.add_argument("--at-once", type=int, default=4, help="number of concurrent runs")
+    options.add_argument("--seed", type=int, help="default: one that the tally does not contain")
+    options.add_argument("--tally", type=Path, help="JSON lines file that the figures are added to")
     given = options.parse_args()
     database = "SQLite" if given.url is None else "Temporal" if given.url == "temporal" else "PostgreSQL"
     if given.seed is None:
         given.seed = unused_seed(given.tally, database)
-    with tempfile.TemporaryDirectory() as folder, served(given):
+    with tempfile.TemporaryDirectory() as folder, server_for(given):
         parts = [part(given, Path(folder), number) for number in range(given.at_once)]
         for child in parts:
             os.waitpid(child, 0)
@@ -499,19 +503,19 @@ def main() -> int:
         if len(list(Path(folder).glob("*.json"))) < given.at_once:
             raise SystemExit("a part of the sweep ended without a report")
     figures = {"database": database, "hooks": hooks, **{name: found[name] for name in NAMES}, "seeds": [given.seed]}
-    print(json.dumps(figures if given.tally is None else tallied(given.tally, figures)))
+    print(json.dumps(figures if given.tally is None else add_to_tally(given.tally, figures)))
     for each in wrong[:20]:
         print(each, file=sys.stderr)
     broken = sum(found[name] for name in BROKEN)
     if found["bodies_run_again"] > found["bodies_in_flight_at_deaths"]:
-        print("more bodies ran again than were in flight", file=sys.stderr)
+        print("more bodies ran again than were in progress", file=sys.stderr)
         broken += 1
     return 1 if broken else 0
 
 
 @contextmanager
-def served(given: argparse.Namespace) -> Iterator[None]:
-    """Start the database server for the sweep, unless an external one is given."""
+def server_for(given: argparse.Namespace) -> Iterator[None]:
+    """Start a Temporal server for the sweep if `--url temporal` is given."""
     if given.url != "temporal":
         yield
         return
@@ -522,14 +526,14 @@ def served(given: argparse.Namespace) -> Iterator[None]:
         yield
 
 
-def tallied(file: Path, figures: dict[str, Any]) -> dict[str, Any]:
-    """The figures with those that the file has of the same sweep added to them; the file has the sums from now on."""
+def add_to_tally(file: Path, figures: dict[str, Any]) -> dict[str, Any]:
+    """Add the figures to those of the same sweep in the file; return the sums."""
     known = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     kept = []
     for line in known:
         if line["database"] != figures["database"]:
             kept.append(line)
-        elif line["hooks"] == figures["hooks"]:  # else it swept another program, and says nothing of this one
+        elif line["hooks"] == figures["hooks"]:  # other figures are of an older program, and are replaced
             figures = {**figures, **{name: figures[name] + line[name] for name in NAMES}}
             figures["seeds"] = line["seeds"] + figures["seeds"]
     kept.append(figures)
@@ -539,7 +543,7 @@ def tallied(file: Path, figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def unused_seed(file: Path | None, database: str) -> int:
-    """A seed that no part of the tally has drawn its points from."""
+    """Return a seed that the tally does not contain for this database."""
     lines = [json.loads(line) for line in file.read_text().splitlines()] if file is not None and file.exists() else []
     return 1 + max((seed for line in lines if line["database"] == database for seed in line["seeds"]), default=0)
 

@@ -1,8 +1,8 @@
-"""The cost of one defect: a damaged reply of 3.3 KB, read by this package and by the installed repairers.
+"""Measure the cost of a single defect: a damaged reply of 3.3 KB, read by this package and the installed repairers.
 
-`python -m benchmarks.defects [--rounds 40]` prints the table of docs/benchmarks.md. All readers take turns in one run;
-times are CPU time, the least of all rounds. The peers only parse; we also validate into a pydantic model, once without
-and once with a look at the list of repairs.
+`python -m benchmarks.defects [--rounds 40]` prints the table in docs/benchmarks.md. All readers take turns in one run;
+times are CPU time, the minimum of all rounds. The peers only parse; this package also validates into a pydantic model,
+once without and once with access to the list of repairs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Line(BaseModel):
 
 
 class Order(BaseModel):
-    """The fields of every document here."""
+    """The model of every document."""
 
     order_id: str
     customer: str
@@ -44,7 +44,7 @@ class Order(BaseModel):
 
 
 def order(lines: int = 18) -> dict[str, Any]:
-    """An order of about 3.3 KB, as JSON."""
+    """Return an order of about 3.3 KB, as JSON."""
     return {
         "order_id": "A-1001",
         "customer": "Ada Lovelace",
@@ -69,7 +69,7 @@ _THING: Final = "a sturdy thing"
 
 
 def documents() -> dict[str, str]:
-    """The order, clean and with one kind of damage, by name."""
+    """Return the order, clean and with each kind of damage, by name."""
     clean = json.dumps(order(), indent=1)
     found = {
         "clean": clean,
@@ -88,7 +88,7 @@ def documents() -> dict[str, str]:
     }
     same = [name for name, text in found.items() if text == clean and name != "clean"]
     if same:
-        message = f"nothing is damaged in {same}"
+        message = f"not damaged: {same}"
         raise AssertionError(message)
     return found
 
@@ -118,11 +118,11 @@ def readers() -> dict[str, Callable[[str], Any]]:
                     parse = peer.parser(stack).parse
                 except ImportError:
                     continue
-                found[peer.name] = _alone(parse)
+                found[peer.name] = _without_schema(parse)
     return found
 
 
-def _alone(parse: Callable[[str, Mapping[str, Any] | None], Any]) -> Callable[[str], Any]:
+def _without_schema(parse: Callable[[str, Mapping[str, Any] | None], Any]) -> Callable[[str], Any]:
     return lambda text: parse(text, None)
 
 

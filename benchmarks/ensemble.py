@@ -1,12 +1,12 @@
 #!/usr/bin/env python
-"""What a long run of an ensemble costs on a scripted model: time and memory of a turn, early and late.
+"""Measure the cost of a long ensemble run on a scripted model: the time and memory of early and late turns.
 
 usage: ensemble.py [--turns N]
 
-The log is a SQLite file. Printed are, as JSON lines, for each tenth of the run the mean CPU time of a turn, the most
-memory that Python has held so far, and the longest prompt; and whether the figures folded from the log are those of the
-run. Memory is traced, which takes most of the time. The JSON parsers keep up to 16,384 short strings each, whatever
-they read: these caches are filled beforehand.
+The log is a SQLite file. Prints JSON lines: for each tenth of the run, the mean CPU time of a turn, the peak Python
+memory so far, and the longest prompt; then whether the figures computed from the log equal those of the run. Most of
+the time is spent on tracing memory. Each JSON parser caches up to 16,384 short strings, so these caches are filled
+beforehand.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'events.sqlite'}"
         step = Ensemble("wood", cast=CAST, profiles={"default": "local:m"}, turns=turns, log=url)
-        for kept in (times, prompts):  # have room before anything is measured
-            kept.extend([0] * 2 * turns)
-            del kept[:]
+        for samples in (times, prompts):  # allocate before memory is traced
+            samples.extend([0] * 2 * turns)
+            del samples[:]
         tracemalloc.start()
         filling = json.dumps([hashlib.sha256(bytes([n % 251, n // 251])).hexdigest()[:60] for n in range(60_000)])
         jiter.from_json(filling.encode())

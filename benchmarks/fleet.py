@@ -1,16 +1,16 @@
-"""Run workers on a shared PostgreSQL queue, and end them in every possible way while they work.
+"""Run workers on a shared PostgreSQL queue, and disrupt them while they work.
 
     python -m benchmarks.fleet                                   # 4 workers, 2,000 runs of 5 steps
-    python -m benchmarks.fleet --runs 100 --kill-every 2         # a small one
-    python -m benchmarks.fleet --minutes 30 --kill-every 0       # nobody is killed; is anything left behind?
+    python -m benchmarks.fleet --runs 100 --kill-every 2         # a short test
+    python -m benchmarks.fleet --minutes 30 --kill-every 0       # a soak test without kills, which checks for leaks
 
-Every few seconds a worker is killed (SIGKILL) and replaced. Once one is stopped and woken again (SIGSTOP, SIGCONT),
-once one loses only the session with its lock, and once the database is restarted. Files outside of the database are
-the witness of each body that ran. Prints one JSON object; exit code 1 where a promise is broken.
+Every few seconds a worker is killed (SIGKILL) and replaced. Once, a worker is suspended and resumed (SIGSTOP, SIGCONT);
+once, a worker loses only the database session that holds its lock; and once, the database is restarted. Files outside
+the database log every execution of a step body. Prints one JSON object; exits with code 1 if a guarantee is broken.
 
-`take_over_p99` is the time from a kill to the first body that another worker runs of one of the runs that were under
-way. With `--minutes` runs are submitted for so long, and memory, threads and open files of the workers are compared
-between the first fifth of the time and the last.
+`take_over_p99` is the time from a kill until another worker executes a step of one of the interrupted runs. With
+`--minutes`, runs are submitted for that long, and the memory, threads and open files of the workers in the second fifth
+of the time are compared with those in the last fifth.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BROKEN: Final = ("unfinished", "wrong", "completed_wrongly", "recorded_twice", "
 
 
 def pipeline(note: Path | None) -> Pipeline:
-    """Five steps that each append their number to a list, and log every execution in a file of the process."""
+    """Return five steps that each append their number to a list, and log every execution in a file per process."""
     fd = None if note is None else os.open(note, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def step(number: int) -> Call:
@@ -72,19 +72,17 @@ def work(url: str, note: Path, concurrency: int) -> None:
 
 
 class Fleet:
-    """The workers, and the times at which they were ended."""
+    """The worker processes, and the times at which they were killed."""
 
     def __init__(self, url: str, folder: Path, size: int, concurrency: int) -> None:
         self.url, self.folder, self.concurrency = url, folder, concurrency
         self.pids: list[int] = []
         self.kills: list[tuple[float, int]] = []
-        self.began = 0
         for _ in range(size):
-            self.hire()
+            self.spawn()
 
-    def hire(self) -> None:
+    def spawn(self) -> None:
         """Start another worker."""
-        self.began += 1
         pid = os.fork()
         if pid == 0:
             work(self.url, self.folder / f"worker{os.getpid()}", self.concurrency)
@@ -96,16 +94,16 @@ class Fleet:
         self.kills.append((time.time(), pid))
         os.waitpid(pid, 0)
         self.pids.remove(pid)
-        self.hire()
+        self.spawn()
 
     def end(self) -> None:
-        """Stop all workers."""
+        """Kill all workers."""
         for pid in self.pids:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
 
     def bodies(self) -> list[tuple[str, int, float, int]]:
-        """Return which step ran when and in which process."""
+        """Return the executions of step bodies: run, step number, time, and process."""
         found: list[tuple[str, int, float, int]] = []
         for file in self.folder.glob("worker*"):
             pid = int(file.name.removeprefix("worker"))
@@ -149,8 +147,8 @@ def unfinished(store: Store) -> int | None:
         return None
 
 
-def cut_a_session(store: Store) -> None:
-    """End only the database session that holds the lock of a worker."""
+def terminate_lock_session(store: Store) -> None:
+    """Terminate only the database session that holds the lock of a worker."""
     query = (
         "SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_locks WHERE locktype = 'advisory' LIMIT 1) AS one"
     )
@@ -158,8 +156,8 @@ def cut_a_session(store: Store) -> None:
         connection.execute(sa.text(query))
 
 
-def harm(fleet: Fleet, server: Server, store: Store, given: argparse.Namespace) -> None:
-    """End workers and the database repeatedly until all runs have ended."""
+def disrupt(fleet: Fleet, server: Server, store: Store, given: argparse.Namespace) -> None:
+    """Kill workers and restart the database repeatedly until all runs have ended."""
     draw, began, kills = random.Random(given.seed), time.monotonic(), 0
     stopped: tuple[int, float] | None = None
     todo = ["stop", "cut", "restart"]
@@ -180,7 +178,7 @@ def harm(fleet: Fleet, server: Server, store: Store, given: argparse.Namespace) 
                 stopped = (draw.choice(awake), time.monotonic() + 3)
                 os.kill(stopped[0], signal.SIGSTOP)
             elif what == "cut":
-                cut_a_session(store)
+                terminate_lock_session(store)
             else:
                 server.stop()
                 time.sleep(0.5)
@@ -190,22 +188,22 @@ def harm(fleet: Fleet, server: Server, store: Store, given: argparse.Namespace) 
 
 
 def take_overs(fleet: Fleet, bodies: list[tuple[str, int, float, int]]) -> list[float]:
-    """Return for each kill the seconds until another worker continued a run that was in progress."""
+    """Return for each kill the seconds until another worker resumed a run that was in progress."""
     found: list[float] = []
     for at, pid in fleet.kills:
         last: dict[str, tuple[int, float]] = {}
         for run, number, when, worker in bodies:
             if worker == pid:
                 last[run] = (number, when)
-        held = {run for run, (number, when) in last.items() if number < STEPS - 1 or at - when < BODY_SECONDS}
-        after = [when - at for run, _, when, worker in bodies if run in held and worker != pid and when > at]
+        active = {run for run, (number, when) in last.items() if number < STEPS - 1 or at - when < BODY_SECONDS}
+        after = [when - at for run, _, when, worker in bodies if run in active and worker != pid and when > at]
         if after:
             found.append(min(after))
     return found
 
 
-def judged(store: Store, runs: int) -> Counter[str]:
-    """Count the defects of the runs."""
+def count_defects(store: Store, runs: int) -> Counter[str]:
+    """Count the broken guarantees of the runs."""
     found: Counter[str] = Counter()
     for number in range(runs):
         row = store.find(f"run-{number}")
@@ -223,7 +221,7 @@ def judged(store: Store, runs: int) -> Counter[str]:
 
 
 def quantile(values: list[float], share: float) -> float | None:
-    """Return the percentile of the values."""
+    """Return a quantile of the values."""
     return None if not values else round(sorted(values)[min(len(values) - 1, int(share * len(values)))], 2)
 
 
@@ -235,10 +233,10 @@ def sweep(given: argparse.Namespace, server: Server, folder: Path) -> tuple[dict
     store = Store(url)
     began = time.monotonic()
     try:
-        harm(fleet, server, store, given)
+        disrupt(fleet, server, store, given)
     finally:
         fleet.end()
-    found = judged(store, given.runs)
+    found = count_defects(store, given.runs)
     bodies = fleet.bodies()
     store.close()
     times = take_overs(fleet, bodies)
@@ -262,7 +260,7 @@ def sweep(given: argparse.Namespace, server: Server, folder: Path) -> tuple[dict
     return figures, sum(found[name] for name in BROKEN)
 
 
-def held(pids: list[int]) -> tuple[int, int, int]:
+def resources(pids: list[int]) -> tuple[int, int, int]:
     """Return the total memory in bytes, threads and open files of the processes."""
     pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
     threads, files = (sum(1 for pid in pids for _ in Path(f"/proc/{pid}/{what}").iterdir()) for what in ("task", "fd"))
@@ -283,12 +281,12 @@ def soak(given: argparse.Namespace, server: Server, folder: Path) -> tuple[dict[
             if left is not None and left < given.runs // 2:
                 submit(url, range(total, total + given.runs))
                 total += given.runs
-            samples.append((elapsed, *held(fleet.pids)))
+            samples.append((elapsed, *resources(fleet.pids)))
         while unfinished(store):
             time.sleep(0.5)
     finally:
         fleet.end()
-    found = judged(store, total)
+    found = count_defects(store, total)
     store.close()
     warm = given.minutes * 60 / 5
 
@@ -316,10 +314,10 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--workers", type=int, default=4)
     options.add_argument("--runs", type=int, default=2000)
-    options.add_argument("--concurrency", type=int, default=4, help="so many runs at once in each worker")
+    options.add_argument("--concurrency", type=int, default=4, help="concurrent runs per worker")
     options.add_argument("--kill-every", type=float, default=4.0, metavar="SECONDS")
-    options.add_argument("--seconds", type=float, default=1200.0, help="give up after so long")
-    options.add_argument("--minutes", type=float, default=0.0, help="soak for so long instead")
+    options.add_argument("--seconds", type=float, default=1200.0, help="give up after this time")
+    options.add_argument("--minutes", type=float, default=0.0, help="run a soak test for this time instead")
     options.add_argument("--seed", type=int, default=1)
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder, Server(Path(folder)) as server:

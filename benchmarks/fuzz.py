@@ -1,10 +1,10 @@
-"""A million mutated replies against the laws of the reader: `python benchmarks/fuzz.py [--count 1000000] [--seed 1]`.
+"""Check the invariants of the reader on mutated replies: `python benchmarks/fuzz.py [--count 1000000] [--seed 1]`.
 
-Every reply is made from the seed and its number, so a finding is repeated by `--only NUMBER`. Checked for each: `read`
-raises nothing; what is accepted satisfies the contract; what is CLEAN is what `json` reads; a rejection says why;
-reports can be made. A part of the replies is streamed, too: any chunking gives the same outcome, values only grow, and
-what was marked final is in the outcome as it was shown. Prints what broke a law and the figures; the exit code is 1 if
-anything did. Findings that were mended are kept in `tests/reading/found.jsonl`.
+Every reply is generated from the seed and its number, so `--only NUMBER` reproduces a finding. For each reply: `read`
+raises nothing; an accepted value satisfies the contract; a CLEAN value equals that of `json`; a rejection names its
+issues; reports can be created. Some of the replies are also streamed: any chunking gives the same outcome, values only
+grow, and final values do not change. Prints the violations and the figures, and exits with code 1 if an invariant is
+violated. Replies whose bugs are fixed are kept in `tests/reading/found.jsonl`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ RECORD = {
 
 
 class Item(BaseModel):
-    """A part of a typed record."""
+    """An item of a typed record."""
 
     sku: str
     qty: int = 1
@@ -62,7 +62,7 @@ class Item(BaseModel):
 
 
 class Record(BaseModel):
-    """The same record as Python types: with defaults, other names, a set of words and a date."""
+    """The same record as Python types: with defaults, an alias, a set of strings and a date."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -244,7 +244,7 @@ def work(job: tuple[int, int, int]) -> Found:
         try:
             outcome, broken = broken_by(text, contract, rng, truncated=truncated, streamed=streamed)
             kind = outcome.kind
-        except Exception as error:  # noqa: BLE001 - this is what is looked for
+        except Exception as error:  # noqa: BLE001 - any exception is a finding
             broken = [f"raised {error!r}"]
         spent = time.perf_counter() - begun
         found.slowest = max(found.slowest, (spent, number, len(text)))
@@ -260,7 +260,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", type=int, help="one reply, by its number")
+    parser.add_argument("--only", type=int, metavar="NUMBER", help="print one reply and its outcome")
     parser.add_argument("--jobs", "--processes", type=int, default=multiprocessing.cpu_count(), help="processes")
     options = parser.parse_args()
     if options.only is not None:
@@ -285,8 +285,8 @@ def main() -> None:
     spent, number, length = total.slowest
     cost = total.seconds / total.replies * 100_000
     print(
-        f"{total.replies:,} replies, seed {options.seed}: {len(total.broken)} laws broken; {dict(total.kinds)}; "
-        f"{total.streamed:,} of them as streams; "
+        f"{total.replies:,} replies, seed {options.seed}: {len(total.broken)} violations; {dict(total.kinds)}; "
+        f"{total.streamed:,} of them streamed; "
         f"{seconds:.0f} s with {options.jobs} processes, {cost:.0f} s of CPU per 100,000; "
         f"slowest {spent * 1000:.0f} ms (number {number}, {length} characters)"
     )

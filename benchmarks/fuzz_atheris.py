@@ -1,8 +1,8 @@
-"""Fuzzing led by coverage: `pip install atheris`, `python benchmarks/fuzz_atheris.py [CORPUS] -max_total_time=300`.
+"""Coverage-guided fuzzing: `pip install atheris`, `python benchmarks/fuzz_atheris.py [CORPUS] -max_total_time=300`.
 
-Checks the laws of `laws.py` for whatever atheris makes of the seeds: replies as models write them, damaged. The options
-are those of libFuzzer; a finding is written to a file `crash-…`, and repeated by naming that file. Findings that were
-mended are kept in `tests/reading/found.jsonl`.
+Checks the invariants in `laws.py` for every input that atheris derives from the seeds, which are damaged model replies.
+The options are those of libFuzzer. A failing input is written to a file named `crash-…`; pass that file to reproduce
+it. Inputs whose bugs are fixed are kept in `tests/reading/found.jsonl`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ with atheris.instrument_imports(include=["flujo_aros.reading", "flujo_aros.contr
     from laws import broken_by
 
 SEEDS = 400
-MOST = 4_096
+MAX_LENGTH = 4_096
 
 
 def check(data: bytes) -> None:
-    """Three bytes choose contract, end and pieces; the rest is the text."""
+    """Check one input: three bytes select the contract, the end and the chunks; the rest is the text."""
     if len(data) < 4:
         return
     contract = CONTRACTS[data[0] % len(CONTRACTS)]
@@ -34,12 +34,12 @@ def check(data: bytes) -> None:
         print(
             f"{contract.mode} contract {data[0] % len(CONTRACTS)}, truncated={truncated}\n{text!r}", *broken, sep="\n  "
         )
-        message = f"{len(broken)} laws broken: {broken[0]}"
+        message = f"{len(broken)} invariants violated: {broken[0]}"
         raise AssertionError(message)
 
 
 def seeds(folder: Path) -> None:
-    """Replies of the other fuzzer to begin with."""
+    """Write replies of the other fuzzer as the initial corpus."""
     for number in range(SEEDS):
         text, contract, truncated = reply(1, number)
         head = bytes([CONTRACTS.index(contract), (None, True, False).index(truncated), number % 256])
@@ -49,7 +49,7 @@ def seeds(folder: Path) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         seeds(Path(made))
-        atheris.Setup([*sys.argv, made, f"-max_len={MOST}", "-timeout=20"], check)
+        atheris.Setup([*sys.argv, made, f"-max_len={MAX_LENGTH}", "-timeout=20"], check)
         atheris.Fuzz()
 
 

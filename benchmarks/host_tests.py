@@ -1,11 +1,12 @@
-"""pydantic-ai's own tests, without and with `Aros` on every agent: `python benchmarks/host_tests.py FOLDER [TEST...]`.
+"""Run pydantic-ai's own tests without and with `Aros`: `python benchmarks/host_tests.py FOLDER [TEST...]`.
 
-FOLDER is a checkout of pydantic-ai, or an sdist of it that holds its tests; each TEST a file or folder in it, by
-default those of outputs and streams. They run twice, as they are and with `Aros(ladder=Ladder(stages=()))` on every
-agent, and what passes alone but not with `Aros` is named. A test that fails alone says nothing and is left out.
+FOLDER is a checkout of pydantic-ai, or an unpacked sdist that includes its tests. Each TEST is a file or folder in it;
+the default is the tests of outputs and streams. They run twice, unchanged and with `Aros(ladder=Ladder(stages=()))` on
+every agent. Tests that pass unchanged but not with `Aros` are listed; tests that already fail unchanged are ignored.
 
-`--blocking` lets BlockBuster watch both runs: a call that blocks the event loop raises. Needs what those tests
-need (`pip install inline-snapshot dirty-equals pytest-mock pytest-recording`) and, for `--blocking`, `blockbuster`.
+With `--blocking`, BlockBuster raises an error on calls that block the event loop, in both runs. Requires the
+dependencies of those tests (`pip install inline-snapshot dirty-equals pytest-mock pytest-recording`) and, for
+`--blocking`, `blockbuster`.
 """
 
 from __future__ import annotations
@@ -45,24 +46,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("tests", nargs="*", help="files or folders in it")
-    parser.add_argument("--blocking", action="store_true", help="let BlockBuster watch the event loop")
+    parser.add_argument("--blocking", action="store_true", help="detect calls that block the event loop")
     asked = parser.parse_args()
     folder = asked.folder.resolve()
     tests = asked.tests or [test for test in TESTS if (folder / test).exists()]
     if not tests:
-        parser.error(f"{folder} holds no tests of pydantic-ai; name them")
-    alone = ran(folder, tests, blocking=asked.blocking)
-    with_aros = ran(folder, tests, aros=True, blocking=asked.blocking)
-    passed = [name for name, why in alone.items() if not why]
+        parser.error(f"{folder} contains none of the default tests; pass the tests to run")
+    without = run_tests(folder, tests, blocking=asked.blocking)
+    with_aros = run_tests(folder, tests, aros=True, blocking=asked.blocking)
+    passed = [name for name, reason in without.items() if not reason]
     differ = {name: with_aros.get(name, "did not run") for name in passed if with_aros.get(name, "did not run")}
-    print(f"{len(passed)} of {len(alone)} pass alone; of these {len(passed) - len(differ)} with Aros")
+    print(f"{len(passed)} of {len(without)} pass without Aros; {len(passed) - len(differ)} of these pass with Aros")
     for why, count in Counter(differ.values()).most_common():
         print(f"\n{count} × {why}")
         print("\n".join(f"    {name}" for name, reported in differ.items() if reported == why))
     return 1 if differ else 0
 
 
-def ran(folder: Path, tests: list[str], *, aros: bool = False, blocking: bool = False) -> dict[str, str]:
+def run_tests(folder: Path, tests: list[str], *, aros: bool = False, blocking: bool = False) -> dict[str, str]:
     """Return the result of each test that was not skipped: empty if it passed, else the reason in one line."""
     here = Path(__file__).resolve()
     paths = [str(here.parent), str(here.parent.parent), str(folder), os.environ.get("PYTHONPATH", "")]
@@ -78,14 +79,14 @@ def ran(folder: Path, tests: list[str], *, aros: bool = False, blocking: bool = 
             check=False,
         )
         cases = ET.parse(report).getroot().iter("testcase")
-        return {f"{case.get('classname')}::{case.get('name')}": _why_not(case) for case in cases if _counts(case)}
+        return {f"{case.get('classname')}::{case.get('name')}": _failure(case) for case in cases if _was_run(case)}
 
 
-def _counts(case: ET.Element) -> bool:
+def _was_run(case: ET.Element) -> bool:
     return case.find("skipped") is None
 
 
-def _why_not(case: ET.Element) -> str:
+def _failure(case: ET.Element) -> str:
     failed = case.find("failure")
     failed = case.find("error") if failed is None else failed
     if failed is None:
@@ -95,7 +96,7 @@ def _why_not(case: ET.Element) -> str:
 
 
 def pytest_configure() -> None:
-    """A pytest plugin that adds `Aros` to every agent that a test creates."""
+    """Add `Aros` to every agent that a test creates; this module is loaded as a pytest plugin."""
     if not os.environ.get(WITH):
         return
     from pydantic_ai import Agent

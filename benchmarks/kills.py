@@ -1,12 +1,12 @@
 """Kill `aros resume` repeatedly, and count what ran twice, was lost, or is still reported as running.
 
-    python benchmarks/kills.py               # 40 kills; prints one JSON object, exits 1 when a promise is broken
+    python benchmarks/kills.py               # 40 kills; prints one JSON object, exits with 1 if a guarantee is broken
     python benchmarks/kills.py --kills 5
 
-Each round pauses a run at a question, resumes it, and kills that process (SIGKILL) at a random moment while the steps
-behind the question run. Then the same state is resumed once more, to its end. A step may have run once too often (the
-one that was under way), never more; each has to have run; and `aros runs`, `show` and `health` must not call anything
-running that no process works on.
+Each round pauses a run at a question, resumes it, and kills the process (SIGKILL) at a random time while the steps
+after the question run. Then the same state is resumed again until the run ends. Every step must have run, and none
+more than twice. `aros runs`, `show` and `health` must not report anything as running that no process is
+executing.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def work(value, name):
 
 
 def blueprint() -> str:
-    """A question, followed by steps that log when they run."""
+    """Return a blueprint with a question, followed by steps that log each execution."""
     lines = ['version: "0.1"', "name: killed", "steps:", "  - {kind: hitl, name: ask, message: Go on?}"]
     lines += [f"  - {{name: s{n}, uses: 'killed_work:work', params: {{name: s{n}}}}}" for n in range(STEPS)]
     return "\n".join(lines) + "\n"
 
 
 def aros(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run one command to its end."""
+    """Run one `aros` command."""
     return subprocess.run([*AROS, *words], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -56,7 +56,7 @@ def killed(folder: Path, state: str, after: float) -> bool:
     words = [*AROS, "resume", state, "--answer", "yes", "--allow", "./killed_work.py"]
     process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     done = folder / "done.txt"
-    while process.poll() is None and not done.exists():  # steps run from here on
+    while process.poll() is None and not done.exists():  # until the first step runs
         time.sleep(0.01)
     time.sleep(after)
     process.send_signal(signal.SIGKILL)
@@ -64,7 +64,7 @@ def killed(folder: Path, state: str, after: float) -> bool:
 
 
 def one_round(folder: Path, chance: random.Random) -> dict[str, Any]:
-    """Pause, resume, kill, and resume to the end; return how often each step ran and how the run ended."""
+    """Pause, resume, kill, and resume again; return how often each step ran and how the run ended."""
     (folder / "done.txt").unlink(missing_ok=True)
     paused = json.loads(aros(folder, "run", "b.yaml", "--input", "x", "--json", "--allow", "./killed_work.py").stdout)
     state = f".aros/paused/{paused['run_id']}.json"
@@ -104,12 +104,12 @@ def main() -> int:
         "steps that ran twice": sum(count == 2 for each in rounds for count in each["ran"].values()),
         "steps that ran more often": sum(count > 2 for each in rounds for count in each["ran"].values()),
         "steps that never ran": sum(STEPS - len(each["ran"]) for each in rounds),
-        "rows left by a killed process, said to be lost or resumed": json.dumps(shown).count('"lost"')
+        "steps of a killed process reported as lost or resumed": json.dumps(shown).count('"lost"')
         + json.dumps(shown).count('"resumed"'),
-        "said to be running": json.dumps([runs, shown, health]).count('"running"'),
+        "reported as running": json.dumps([runs, shown, health]).count('"running"'),
     }
     print(json.dumps(result, indent=2))
-    broken = ("steps that ran more often", "steps that never ran", "said to be running")
+    broken = ("steps that ran more often", "steps that never ran", "reported as running")
     return int(any(result[name] for name in broken) or set(result["ends"]) != {"completed"})
 
 

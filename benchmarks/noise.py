@@ -1,8 +1,8 @@
-"""How much of a noisy model's output is recovered: `python benchmarks/noise.py [--count 2000] [--seed 7]`.
+"""Measure how much of a noisy model's output is recovered: `python benchmarks/noise.py [--count 2000] [--seed 7]`.
 
-Records in six languages are written under every class of noise (`flujo_aros.testing.NOISES`) by a scripted model that
-answers repairs imperfectly: each further call gives the answer again under noise, or says nothing useful. Prints a
-Markdown table by class: typed success, right, silently wrong, refused, and model calls for each success.
+A scripted model writes records in six languages with every class of noise (`flujo_aros.testing.NOISES`). Its later
+replies are imperfect, too: each contains the answer with other noise, or nothing useful. Prints a Markdown table by
+class: replies that are right, silently wrong or refused, and model calls per success.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ THINGS = ["lamp", "Gießkanne", "cafetera", "théière", "茶壶", "مصباح"]
 
 
 def record(rng: random.Random) -> BaseModel:
-    """One answer, in one of six languages."""
+    """Return a random record in one of six languages."""
     language = rng.randrange(6)
     name, words, thing = NAMES[language], WORDS[language], THINGS[language]
     if rng.random() < 0.4:
@@ -112,7 +112,7 @@ class Row:
 
 
 def scripted(value: Any, first: NoisyReply, rng: random.Random, skill: float) -> ScriptedModel:
-    """A model that replies with `first`, and then correctly with probability `skill`, each time with noise."""
+    """Return a model that replies with `first`, and then correctly with probability `skill`, each time with noise."""
 
     def write(reply: NoisyReply) -> str | ModelResponse:
         return cut(reply.text) if reply.finish_reason == "length" else reply.text
@@ -185,8 +185,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--skill", type=float, default=0.8, help="the chance that a further call holds the answer")
-    parser.add_argument("--lost", type=float, default=0.1, help="the share of replies that lost a part of the answer")
+    parser.add_argument(
+        "--skill", type=float, default=0.8, help="the probability that a later reply contains the answer"
+    )
+    parser.add_argument("--lost", type=float, default=0.1, help="the share of replies that lack a part of the answer")
     options = parser.parse_args()
     print(table(asyncio.run(measure(options.count, options.seed, options.skill, options.lost))))
 

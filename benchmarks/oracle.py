@@ -1,9 +1,9 @@
-"""Two checkouts side by side on the same mutated replies: `python benchmarks/oracle.py OLD_CHECKOUT --replies 100000`.
+"""Compare two checkouts on the same mutated replies: `python benchmarks/oracle.py OLD_CHECKOUT --replies 100000`.
 
-Each checkout reads the replies of `fuzz.py` in a process of its own, a part of them as streams, too. Compared are the
-outcome with value, repairs and issues, and of a stream every partial value with its final paths. Prints what differs,
-one line for each reply, and the figures; `--only NUMBER` shows what both make of one reply. The exit code is 1 where
-an outcome differs.
+Each checkout reads the replies of `fuzz.py` in a separate process, some of them also as streams. The outcomes are
+compared with value, repairs and issues, and streams also with every partial value and its final paths. Prints one line
+for each reply that differs, and the figures; `--only NUMBER` shows both outcomes of one reply. Exits with code 1 if an
+outcome differs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-PIECES: Final = [(1,), (1, 1, 2, 3, 7, 20), (1, 2, 3), (5, 20, 60), (20,), (100, 5_000)]
+CHUNK_SIZES: Final = [(1,), (1, 1, 2, 3, 7, 20), (1, 2, 3), (5, 20, 60), (20,), (100, 5_000)]
 """The number of characters in each chunk of a stream."""
 
 
@@ -49,7 +49,7 @@ def seen(seed: int, number: int, streamed: float) -> Seen:
     outcome = _written(read(text, contract, truncated=truncated))
     rng, partials = random.Random(number), list[str]()
     if rng.random() < streamed:
-        reader, sizes, at = StreamReader[Any](contract), rng.choice(PIECES), 0
+        reader, sizes, at = StreamReader[Any](contract), rng.choice(CHUNK_SIZES), 0
         while at < len(text):
             size = rng.choice(sizes)
             shown = reader.feed(text[at : at + size])
@@ -58,7 +58,7 @@ def seen(seed: int, number: int, streamed: float) -> Seen:
                 partials.append(f"{at} {shown.value!r} {sorted(shown.final_paths)} {shown.restarted}")
         closed = _written(reader.close(truncated=truncated))
         if closed != outcome:
-            partials.append(f"and at its end another outcome: {closed}")
+            partials.append(f"the stream has a different outcome: {closed}")
     return Seen(number, text, outcome, "\n".join(partials))
 
 
@@ -111,7 +111,7 @@ def compare(old: Path, new: Path, arguments: list[str]) -> Counter[str]:
 
 
 def show(old: Path, new: Path, arguments: list[str]) -> None:
-    """Return both outcomes of one reply."""
+    """Print both outcomes of one reply."""
     one, two = (Seen(*json.loads("".join(lines(started(checkout, arguments))))) for checkout in (old, new))
     print(f"{one.text}\n\nold: {one.outcome}\nnew: {two.outcome}")
     print("\n".join(unified_diff(one.partials.split("\n"), two.partials.split("\n"), "old", "new", lineterm="", n=1)))
@@ -122,14 +122,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old", type=Path, metavar="OLD_CHECKOUT")
     parser.add_argument(
-        "--new", type=Path, default=Path(__file__).resolve().parents[1], help="the other; default: this"
+        "--new", type=Path, default=Path(__file__).resolve().parents[1], help="the other checkout; default: this one"
     )
     parser.add_argument("--replies", type=int, default=100_000)
     parser.add_argument("--start", type=int, default=0, help="the number of the first reply")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--streamed", type=float, default=0.1, help="the part of the replies that is streamed, too")
+    parser.add_argument("--streamed", type=float, default=0.1, help="the share of replies that are also streamed")
     parser.add_argument("--mode", help="only replies for contracts of this kind: tagged, text, block, event, json")
-    parser.add_argument("--only", type=int, help="one reply, by its number")
+    parser.add_argument("--only", type=int, metavar="NUMBER", help="show both outcomes of one reply")
     parser.add_argument("--side", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.side:

@@ -1,13 +1,12 @@
-"""What a durable step costs: beside a bare step of DBOS, and beside a step that is not durable.
+"""Measure the cost of a durable step, compared with a plain DBOS step and with a step that is not durable.
 
     python -m benchmarks.overhead
 
-Steps with one model call each run durably and without an engine, and the same number of steps of DBOS alone, which
-record a reply of that size: in one process, in turns, on one SQLite file in the same mode (WAL). Times are those of
-the CPU, the median of all rounds. `ratio` is what durability adds to a step, beside a step of DBOS alone in the same
-round: the median and the quartiles around it, which say how noisy the machine was. `writes_per_step` are the
-statements that change rows of ours, counted at the database: how many more a run has for each step more.
-`writes_per_run` are the others. Prints one JSON object.
+Runs steps with one model call each, with and without an engine, and the same number of plain DBOS steps that record a
+reply of the same size. All take turns in one process on one SQLite file (WAL). Times are CPU time, the median of all
+rounds. `ratio` is the time that durability adds to a step, divided by that of a plain DBOS step in the same round; its
+quartiles show how noisy the machine was. `writes_per_step` counts the statements on the tables of this package that
+each additional step adds to a run, and `writes_per_run` all others. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -36,21 +35,21 @@ REPLY = '{"name": "pen", "qty": 3}'
 
 
 def answer(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
-    """A model that answers at once."""
+    """Answer immediately, with a fixed reply."""
     return ModelResponse(parts=[TextPart(REPLY)])
 
 
 class Models:
-    """The one model there is."""
+    """Provides the scripted model under every name."""
 
     async def model(self, name: str) -> FunctionModel:
-        """It, by any name."""
+        """Return the scripted model."""
         return FunctionModel(answer, model_name=name)
 
 
-@DBOS.workflow(name="bare")
-async def bare(steps: int) -> int:
-    """A workflow of DBOS with so many steps, each of which records a reply."""
+@DBOS.workflow(name="plain_dbos")
+async def plain_dbos(steps: int) -> int:
+    """A DBOS workflow whose steps each record a reply."""
 
     async def body() -> dict[str, Any]:
         return {"reply": {"parts": [{"content": REPLY, "part_kind": "text"}], "kind": "response"}}
@@ -61,24 +60,24 @@ async def bare(steps: int) -> int:
 
 
 def pipeline(steps: int) -> Pipeline:
-    """So many steps, each with one call of a model."""
+    """Return a pipeline with this number of steps, each with one model call."""
     spec = AgentSpec(name="ask", model="local:ask")
     return Pipeline([Step(f"ask{n}", agent=spec, contract=dict[str, Any], input="x") for n in range(steps)], name="p")
 
 
 async def cpu(work: Callable[[], Awaitable[object]]) -> float:
-    """The CPU seconds of this process for a piece of work."""
+    """Return the CPU seconds that this process spends on `work`."""
     began = time.process_time()
     await work()
     return time.process_time() - began
 
 
-async def measured(folder: Path, steps: int, rounds: int) -> dict[str, Any]:
-    """Run all of them in turns, and compare."""
+async def measure(folder: Path, steps: int, rounds: int) -> dict[str, Any]:
+    """Run the three variants in turns, and return the figures."""
     engine = Durable(f"sqlite:///{folder / 'runs.sqlite'}")
-    ours = Runner(pipeline(steps), engine=engine, models=Models())
+    durable = Runner(pipeline(steps), engine=engine, models=Models())
     plain = Runner(pipeline(steps), models=Models())
-    await ours.run("x")
+    await durable.run("x")
     await plain.run("x")
     longer = Runner(pipeline(2 * steps), engine=engine, models=Models())
     writes: list[int] = []
@@ -86,55 +85,58 @@ async def measured(folder: Path, steps: int, rounds: int) -> dict[str, Any]:
     def count(_conn: object, _cursor: object, statement: str, *_: object) -> None:
         writes[-1] += statement.lstrip().startswith(("INSERT", "UPDATE", "DELETE")) and "aros_durable_" in statement
 
-    async def alone() -> None:
-        with SetWorkflowID(f"bare-{time.time_ns()}"):
-            handle = await DBOS.start_workflow_async(bare, steps)
+    async def run_plain_dbos() -> None:
+        with SetWorkflowID(f"plain-{time.time_ns()}"):
+            handle = await DBOS.start_workflow_async(plain_dbos, steps)
         await handle.get_result()
 
-    times: dict[str, list[float]] = {"bare": [], "durable": [], "plain": []}
+    times: dict[str, list[float]] = {"dbos": [], "durable": [], "plain": []}
     for _ in range(rounds):
-        times["bare"].append(await cpu(alone))
-        times["durable"].append(await cpu(lambda: ours.run("x")))
+        times["dbos"].append(await cpu(run_plain_dbos))
+        times["durable"].append(await cpu(lambda: durable.run("x")))
         times["plain"].append(await cpu(lambda: plain.run("x")))
     sa.event.listen(engine.store.engine, "before_cursor_execute", count)
-    for runner in (ours, longer):
+    for runner in (durable, longer):
         writes.append(0)
         await runner.run("x")
     engine.close()
     each = {name: statistics.median(found) / steps * 1e3 for name, found in times.items()}
-    rounds_of = zip(times["durable"], times["plain"], times["bare"], strict=True)
-    low, ratio, high = statistics.quantiles([(durable - plain) / bare for durable, plain, bare in rounds_of], n=4)
-    for_each = (writes[1] - writes[0]) / steps
+    ratios = [
+        (with_engine - without) / dbos
+        for with_engine, without, dbos in zip(times["durable"], times["plain"], times["dbos"], strict=True)
+    ]
+    low, ratio, high = statistics.quantiles(ratios, n=4)
+    per_step = (writes[1] - writes[0]) / steps
     return {
         "steps": steps,
         "rounds": rounds,
-        "bare_dbos_ms_per_step": round(each["bare"], 2),
+        "bare_dbos_ms_per_step": round(each["dbos"], 2),
         "durable_ms_per_step": round(each["durable"], 2),
         "step_without_durability_ms": round(each["plain"], 2),
         "ratio": round(ratio, 2),
         "ratio_quartiles": [round(low, 2), round(high, 2)],
-        "writes_per_step": round(for_each, 2),
-        "writes_per_run": round(writes[0] - for_each * steps),
+        "writes_per_step": round(per_step, 2),
+        "writes_per_run": round(writes[0] - per_step * steps),
         "dbos_is_imported_without_durability": imported_without(),
     }
 
 
 def imported_without() -> bool:
-    """Whether a run without an engine imports DBOS, in a process of its own."""
+    """Return whether a run without an engine imports DBOS, checked in a separate process."""
     run = "from flujo_aros import Call, Runner; Runner(Call('c', function=len)).run_sync('x')"
     code = f"import sys; {run}; print('dbos' in sys.modules)"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return ended.stdout.strip() == "True"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return process.stdout.strip() == "True"
 
 
 def main() -> int:
-    """Measure, and print."""
+    """Print the figures."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--steps", type=int, default=40)
     options.add_argument("--rounds", type=int, default=41)
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(asyncio.run(measured(Path(folder), given.steps, given.rounds))))
+        print(json.dumps(asyncio.run(measure(Path(folder), given.steps, given.rounds))))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL of one's own in a folder, from the programs that the system has: for tests and measurements."""
+"""Run a private PostgreSQL server in a folder, with the installed programs, for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from typing import Self
 
 
 def program(name: str) -> str | None:
-    """A program of PostgreSQL: on the path, or where Debian puts them."""
+    """Return the path of a PostgreSQL program from `PATH` or Debian's folder, or None."""
     found = shutil.which(name)
     debian = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     return found or (str(debian[-1]) if debian else None)
 
 
 class Server:
-    """A server that runs while the block does; `url` names its database, `database(name)` adds another.
+    """A server that runs inside a `with` block; `url` is its default database, `database(name)` creates another.
 
-    It listens on a socket in its folder only. It keeps what it has over `stop()` and `start()`.
+    It listens only on a socket in its folder. `stop()` and `start()` keep the data.
     """
 
     def __init__(self, folder: Path) -> None:
         initdb, postgres = program("initdb"), program("postgres")
         if initdb is None or postgres is None:
-            raise FileNotFoundError("no PostgreSQL is installed here: apt-get install postgresql")
+            raise FileNotFoundError("PostgreSQL is not installed: apt-get install postgresql")
         self.folder = folder
         self._program = postgres
-        self._user = "nobody" if os.geteuid() == 0 else None  # it refuses to run as root
+        self._user = "nobody" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
         self._process: subprocess.Popen[bytes] | None = None
         if self._user:
             shutil.chown(folder, self._user)
-            for parent in folder.parents:  # the way to the socket
+            for parent in folder.parents:  # the other user must reach the socket
                 if parent.stat().st_uid == os.geteuid() and parent != Path("/"):
                     parent.chmod(parent.stat().st_mode | 0o011)
         make = [initdb, "-D", str(folder / "data"), "-U", "aros", "-A", "trust", "-N"]
@@ -43,11 +43,11 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The URL of the database that is always there."""
+        """The URL of the default database."""
         return f"postgresql://aros@/postgres?host={self.folder}"
 
     def database(self, name: str, *, template: str = "template0") -> str:
-        """Make a database, and give its URL."""
+        """Create a database and return its URL."""
         import psycopg
 
         with psycopg.connect(self.url, autocommit=True) as connection:
@@ -55,7 +55,7 @@ class Server:
         return self.url.replace("/postgres?", f"/{name}?")
 
     def start(self) -> None:
-        """Start to serve, and wait until it does."""
+        """Start the server and wait until it accepts connections."""
         import psycopg
 
         command = [self._program, "-D", f"{self.folder}/data", "-k", str(self.folder), "-h", "", "-F"]
@@ -74,7 +74,7 @@ class Server:
                 return
 
     def stop(self) -> None:
-        """Stop to serve: sessions are cut at once."""
+        """Stop the server; open sessions are disconnected."""
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(60)

@@ -1,4 +1,4 @@
-"""What the runner costs: structured steps and streams beside bare pydantic-ai, in one process, on a scripted model.
+"""Measure the cost of the runner: structured steps and streams, compared with plain pydantic-ai on a scripted model.
 
 python benchmarks/runner.py                 # 1,000 steps, 1,000 streams
 python benchmarks/runner.py --steps 200 --streams 100
@@ -77,7 +77,7 @@ def bare_agent() -> Agent[None, Order]:
 
 
 def structured_step(name: str = "order", agent: Agent[None, Order] | AgentSpec | None = None) -> Step:
-    """A step that asks for the same as `bare_steps` do, in the same words."""
+    """Return a step that sends the same request as `bare_steps`."""
     return Step(name, agent=agent or bare_agent(), contract=Order, input="{{ input }}")
 
 
@@ -98,11 +98,11 @@ async def bare_steps(count: int) -> None:
 
 
 class Nothing(AbstractCapability[None]):
-    """A capability that does nothing, to see what the host's hooks cost by themselves."""
+    """A capability that does nothing, to measure the cost of pydantic-ai's hooks."""
 
 
 class Idle(AbstractCapability[None]):
-    """Of the form of `Aros`, without any work: a state for each run, the model wrapped, one hook around the run."""
+    """A capability that does nothing, but has the hooks of `Aros`: per-run state, a wrapped model, a wrapped run."""
 
     async def for_run(self, ctx: RunContext[None]) -> Idle:  # noqa: ARG002 (their signature)
         return copy(self)
@@ -137,7 +137,7 @@ async def single_runs(count: int, *capabilities: AbstractCapability[None]) -> No
 
 
 class Scripted:
-    """Gives every agent of a blueprint the scripted model."""
+    """Provides the scripted model to every agent of a blueprint."""
 
     def __init__(self) -> None:
         self.made = model()
@@ -166,7 +166,7 @@ async def cpu_of(work: Callable[[int], Awaitable[None]], count: int) -> float:
 
 
 async def steps(count: int) -> None:
-    """Ours and theirs in turns, so that both see the same machine."""
+    """Time all variants in interleaved rounds, and print the table."""
     size = max(1, count // BATCHES)
     ways: dict[str, Callable[[int], Awaitable[None]]] = {
         "bare agent.run": bare_steps,
@@ -203,7 +203,7 @@ async def bare_stream(agent: Agent[None, Order], gate: asyncio.Event) -> int:
     return seen
 
 
-async def our_stream(runner: Runner, gate: asyncio.Event) -> int:
+async def runner_stream(runner: Runner, gate: asyncio.Event) -> int:
     seen, result = 0, None
     async with aclosing(runner.stream("go")) as events:
         async for event in events:
@@ -222,8 +222,8 @@ async def streams(count: int) -> None:
     agent, own, direct = bare_agent(), Runner(structured_step()), Runner(structured_step(agent=SPEC), models=Scripted())
     ways: dict[str, Callable[[asyncio.Event], Awaitable[int]]] = {
         "bare run_stream": lambda gate: bare_stream(agent, gate),
-        "Runner.stream, agent of a blueprint": lambda gate: our_stream(direct, gate),
-        "Runner.stream, own agent": lambda gate: our_stream(own, gate),
+        "Runner.stream, agent of a blueprint": lambda gate: runner_stream(direct, gate),
+        "Runner.stream, own agent": lambda gate: runner_stream(own, gate),
     }
     figures: dict[str, tuple[float, float]] = {}
     for name, one in ways.items():
@@ -234,8 +234,8 @@ async def streams(count: int) -> None:
         memory = await _stream_memory(one, count)
         figures[name] = (memory, statistics.median(cpu))
         print(f"| {name} | {memory / 1024:.0f} KiB | {1e6 * figures[name][1]:.0f} µs |")
-    (_, (bare_memory, bare_cpu)), *ours = figures.items()
-    for name, (memory, cpu) in ours:
+    (_, (bare_memory, bare_cpu)), *others = figures.items()
+    for name, (memory, cpu) in others:
         print(f"| {name}, above bare | {(memory - bare_memory) / 1024:.0f} KiB | {1e6 * (cpu - bare_cpu):.0f} µs |")
 
 
@@ -249,7 +249,7 @@ async def _stream_cpu(one: Callable[[asyncio.Event], Awaitable[int]], count: int
 
 
 async def _stream_memory(one: Callable[[asyncio.Event], Awaitable[int]], count: int) -> float:
-    """What each stream holds while all are open."""
+    """Return the memory of each stream while all are open, in bytes."""
     gate = asyncio.Event()
     gc.collect()
     tracemalloc.start()
@@ -258,11 +258,11 @@ async def _stream_memory(one: Callable[[asyncio.Event], Awaitable[int]], count: 
     for _ in range(200):
         await asyncio.sleep(0)
     gc.collect()
-    held = tracemalloc.get_traced_memory()[0] - before
+    allocated = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     gate.set()
     await asyncio.gather(*tasks)
-    return held / count
+    return allocated / count
 
 
 async def main() -> None:

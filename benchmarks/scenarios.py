@@ -1,20 +1,20 @@
-"""Random pipelines against a faulty provider in virtual time, each checked against the invariants.
+"""Run random pipelines against a faulty provider in virtual time, and check each run against the invariants.
 
     python -m benchmarks.scenarios --seeds 1000                       # seeds 0 to 999
-    python -m benchmarks.scenarios --seeds 100000 --tally tally.json  # goes on where the tally ends, and adds to it
-    python -m benchmarks.scenarios --only 4711                        # one of them again, shown
+    python -m benchmarks.scenarios --seeds 100000 --tally tally.json  # resumes after the last seed of the tally
+    python -m benchmarks.scenarios --only 4711                        # one of them again, step by step
 
-A scenario is a pipeline of steps with ladders, functions, branches, loops, parallels and maps, with retries, timeouts,
-fallbacks and limits, streamed or not, sometimes cancelled in the middle, whose model fails as `FaultyModel` does.
-All of it is drawn from one seed. Its run is kept by the recording of durable runs, in their tables, and must obey:
+A scenario is a pipeline of agent steps with ladders, function steps, branches, loops, parallels and maps, with retries,
+timeouts, fallbacks and limits. It may be streamed, or cancelled midway, and its model is a `FaultyModel`. Everything is
+drawn from one seed. The run is recorded like a durable run, and must satisfy these invariants:
 
-- `aros check` finds nothing: every step that started has settled once, and *completed* needs every step;
-- it ends before its virtual deadline, and leaves no task behind;
-- the events have one end for each start, and the usage is the sum of the steps and of every answered call;
-- a value that was accepted is the value that the provider meant: never silently wrong;
+- `aros check` reports nothing: every step that started has settled once, and a *completed* run has every step;
+- the run ends before its virtual deadline and leaves no task behind;
+- every start event has one end event, and the usage is the sum over the steps and over all answered calls;
+- an accepted value is the value that the provider meant, never a silently wrong one;
 - the text that was streamed last is the text of the result.
 
-Prints one JSON object; exit code 1 where a law is broken, with the seeds.
+Prints one JSON object. If an invariant is violated, prints the seeds and exits with code 1.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ from flujo_aros.pipeline.runner import RunTask
 from flujo_aros.testing import FAULTS, FaultyModel, Hang, run_virtual
 
 DEADLINE: Final = 30 * 86_400.0
-"""Virtual seconds. The longest honest scenario waits for a few hundred calls of an hour each."""
+"""Virtual seconds. The longest correct scenario waits for a few hundred calls of one hour each."""
 HUGE: Final = 20_000
 LADDERS: Final[tuple[dict[str, Any], ...]] = (
     {},
@@ -97,7 +97,7 @@ MEANT: Final = Item(name="pen", qty=3, tags=["red", "small"])
 
 
 class Counted(WrapperModel):
-    """Counts the calls that the provider has answered to their end."""
+    """Counts the calls that the provider has answered completely."""
 
     def __init__(self, wrapped: FaultyModel) -> None:
         super().__init__(wrapped)
@@ -132,7 +132,7 @@ class Counted(WrapperModel):
 
 
 class Drawn:
-    """A pipeline drawn from a seed. `faults` may leave some out."""
+    """A random pipeline, with the faults of its model, drawn from a seed."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(f"scenario {seed}")
@@ -315,7 +315,7 @@ class Kept:
         return record
 
     async def submit(self, *_: Any, **__: Any) -> Any:
-        """There are no queues."""
+        """Raise an error: there are no queues."""
         raise UsageError("scenarios are run, not submitted")
 
 
@@ -330,7 +330,7 @@ def scenario(seed: int, store: Store) -> Found:
         run_virtual(_watched(drawn, runner, run_id, found), deadline=DEADLINE)
     except Hang as hang:
         found.wrong.append(f"hang: {hang}")
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
+    except Exception as error:  # noqa: BLE001 - any exception is a finding
         found.wrong.append(f"raised {type(error).__name__}: {error}")
     found.tape = [call.fault for call in _faulty(drawn).calls]
     row, steps = store.find(run_id), store.steps(run_id)
@@ -340,7 +340,7 @@ def scenario(seed: int, store: Store) -> Found:
     offsets = [text.seq for text in store.texts(run_id)]
     found.wrong += broken_laws(row, steps, offsets, engine.calls)
     if row.ended is None:
-        found.wrong.append(f"the run is left {row.status}")
+        found.wrong.append(f"the run was left {row.status}")
     if found.result is not None:
         found.wrong += _against(found.result, found, drawn, row.status)
     return found
@@ -352,7 +352,7 @@ def _faulty(drawn: Drawn) -> FaultyModel:
 
 
 async def _watched(drawn: Drawn, runner: Runner, run_id: str, found: Found) -> None:
-    """Run it, cancel it at its time, and record the events."""
+    """Run the pipeline, cancel it at the drawn time, and record the events."""
     loop = asyncio.get_running_loop()
     starts, ends = Counter[str](), Counter[str]()
 
@@ -386,7 +386,7 @@ async def _watched(drawn: Drawn, runner: Runner, run_id: str, found: Found) -> N
     found.virtual = loop.time()
     left = [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     if left:
-        found.wrong.append(f"{len(left)} tasks are left behind: {left[:3]}")
+        found.wrong.append(f"{len(left)} tasks were left behind: {left[:3]}")
     if starts != ends or any(count > 1 for count in ends.values()):
         found.wrong.append(f"starts and ends of steps differ: {starts - ends} {ends - starts}")
 
@@ -395,11 +395,11 @@ def _against(result: RunResult, found: Found, drawn: Drawn, kept: str) -> list[s
     """Return the invariants that a result violates."""
     wrong: list[str] = []
     if result.status.value != kept:
-        wrong.append(f"the run gave {result.status.value}, and {kept} is kept")
+        wrong.append(f"the run returned {result.status.value}, but {kept} was stored")
     made, answered = len(_faulty(drawn).calls), drawn.model.answered
     counted = result.usage.requests
     if not answered <= counted <= made:
-        wrong.append(f"{made} calls were made, {answered} answered, and {counted} are counted")
+        wrong.append(f"{made} calls were made, {answered} answered, but {counted} counted")
     for step in result.steps:
         outcome = step.outcome
         certain = isinstance(outcome, Accepted) and outcome.trust is not Trust.LOSSY
@@ -408,7 +408,7 @@ def _against(result: RunResult, found: Found, drawn: Drawn, kept: str) -> list[s
         shown = found.shown.get(step.name)
         said = step.status is StepStatus.SUCCESS and isinstance(outcome, Accepted) and step.replaced is None
         if said and outcome is not None and shown is not None and shown != outcome.text:
-            wrong.append(f"step {step.name!r} has shown {shown[:200]!r}, and returned {outcome.text[:200]!r}")
+            wrong.append(f"step {step.name!r} streamed {shown[:200]!r}, but returned {outcome.text[:200]!r}")
     return wrong
 
 
@@ -427,7 +427,7 @@ def sweep(seeds: range, seconds: float, store: Store, *, repeat_every: int = 100
             repeated += 1
             again = scenario(seed, store)
             if again.facts != found.facts:
-                found.wrong.append("the same seed has given another run")
+                found.wrong.append("the same seed produced a different run")
         done += 1
         statuses[found.status] += 1
         calls += len(found.tape)
@@ -457,18 +457,18 @@ def _added(tally: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
 
 
 def shown(found: dict[str, Any]) -> str:
-    """The line that is printed, and quoted in the documentation."""
+    """Return the line that is printed and quoted in the documentation."""
     return json.dumps({**found, "broken": len(found["broken"])})
 
 
 def main() -> int:
     """Run the sweep and print the findings."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--seeds", type=int, default=1000, help="how many scenarios in all")
+    options.add_argument("--seeds", type=int, default=1000, help="number of scenarios")
     options.add_argument("--first", type=int, default=0, help="the first seed")
-    options.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
-    options.add_argument("--tally", type=Path, help="a file to which is added what was found; the next run goes on")
-    options.add_argument("--only", type=int, help="one scenario, shown")
+    options.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
+    options.add_argument("--tally", type=Path, help="file that accumulates the results; the next run resumes from it")
+    options.add_argument("--only", type=int, metavar="SEED", help="run one scenario and print its events")
     given = options.parse_args()
     tally = json.loads(given.tally.read_text()) if given.tally is not None and given.tally.exists() else {}
     with tempfile.TemporaryDirectory() as folder:

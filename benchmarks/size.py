@@ -1,7 +1,7 @@
-"""Code lines, files and functions of each package beside its budget: `make size`, or `python benchmarks/size.py`.
+"""Print each package's code lines, files, functions and budget: `make size`, or `python benchmarks/size.py`.
 
-A code line holds code: blank lines, comments and documentation strings are not counted, imports are. A budget is a
-direction and no gate; a package without one prints a dash.
+Imports count as code; blank lines, comments and docstrings do not. Budgets are targets and are not enforced; a package
+without a budget shows a dash.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BLANK = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, toke
 
 @dataclass
 class Size:
-    """What one package holds."""
+    """The size of one package."""
 
     lines: int = 0
     files: int = 0
@@ -50,21 +50,21 @@ class Size:
 
 
 def size_of(file: Path) -> Size:
-    """The size of one file."""
+    """Count the code lines and functions of one file."""
     source = file.read_text(encoding="utf-8")
     tree = ast.parse(source)
-    held = {
+    code = {
         line
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
         if token.type not in _BLANK
         for line in range(token.start[0], token.end[0] + 1)
     }
     functions = sum(isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) for node in ast.walk(tree))
-    return Size(len(held - set(_documented(tree))), 1, functions)
+    return Size(len(code - set(_docstring_lines(tree))), 1, functions)
 
 
-def _documented(tree: ast.Module) -> Iterator[int]:
-    """The lines of documentation strings; a string that stands alone below a name documents that name."""
+def _docstring_lines(tree: ast.Module) -> Iterator[int]:
+    """Yield the line numbers of docstrings, including those of attributes."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)

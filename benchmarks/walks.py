@@ -1,7 +1,7 @@
-"""`python benchmarks/walks.py`: the calls, functions and files involved in turning a reply into a value.
+"""Count the calls, functions and files involved in turning a reply into a value: `python benchmarks/walks.py`.
 
-Each way is walked once before it is counted, so that imports and caches do not count. Calls of comprehensions and
-lambdas count like any others; those of other packages and of the standard library do not.
+Each path is executed once before it is counted, to exclude imports and caches. Comprehensions and lambdas count as
+calls; other packages and the standard library do not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ steps:
 
 
 class Ticket(BaseModel):
-    """The ticket of the README."""
+    """The model of the README example."""
 
     title: str
     priority: str
@@ -105,7 +105,7 @@ def replying(*replies: str) -> FunctionModel:
 
 
 def agent(*replies: str) -> Callable[[], Any]:
-    """A run of an agent with `Aros`."""
+    """Return a function that runs an agent with `Aros`."""
     from pydantic_ai import PromptedOutput
 
     host: Agent[None, Ticket] = Agent(replying(*replies), output_type=PromptedOutput(Ticket), capabilities=[Aros()])
@@ -113,7 +113,7 @@ def agent(*replies: str) -> Callable[[], Any]:
 
 
 def step(*replies: str) -> Callable[[], Any]:
-    """A run of a pipeline of one step, whose agent has a contract and no tools."""
+    """Return a function that runs a pipeline of one agent step with a contract and no tools."""
     spec = AgentSpec(model="local:scripted", system_prompt="Sort the ticket.", output_schema=Ticket.model_json_schema())
     runner = Runner(Step("triage", agent=spec), models=Scripted(replying(*replies)))
     return lambda: runner.run_sync("My screen is cracked")

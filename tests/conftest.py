@@ -44,7 +44,7 @@ def postgres() -> Iterator[str]:
         yield named
         return
     if not (shutil.which("initdb") and shutil.which("postgres")):
-        pytest.skip("no PostgreSQL is installed here, and AROS_TEST_POSTGRES names none")
+        pytest.skip("PostgreSQL is not installed, and AROS_TEST_POSTGRES names none")
     user = "nobody" if os.geteuid() == 0 else None  # it refuses to run as root
     with tempfile.TemporaryDirectory() as folder:
         if user:

@@ -1,1 +1,1 @@
-"""Readers side by side: verdicts on a corpus, a speed set of documents and floods, tables and a page with charts."""
+"""Compare readers: verdicts on a corpus, times on documents and floods, as tables and as a page with charts."""

@@ -1,4 +1,4 @@
-"""BAML's parser by itself: a JSON Schema as BAML types, and its value back as JSON."""
+"""Use BAML's parser alone: convert a JSON Schema to BAML types, and the parsed value back to JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ function Read() -> {0} {{
 
 
 class Unasked(Exception):
-    """The schema says something that this parser has no types for."""
+    """The schema cannot be expressed in the types of this parser."""
 
 
 class _Any(BaseModel):
@@ -37,7 +37,7 @@ class _Any(BaseModel):
 
 
 class _Types:
-    """The BAML types of one schema. Properties have names of ours and the real ones as aliases."""
+    """The BAML types of one schema. Properties have generated names, and their real names as aliases."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -114,10 +114,10 @@ def _literal(value: Any) -> str:
 
 
 class BamlParser:
-    """`baml-py`, offline: its parser of replies alone, with one compiled function for each schema.
+    """The reply parser of `baml-py`, offline, with one compiled function per schema.
 
-    Raises `Unasked` for schemas that BAML has no types for and `ValueError` where BAML refuses. A class of BAML always
-    has all its members: one that is optional and None is left out where its name does not stand in the reply.
+    Raises `Unasked` for schemas that BAML has no types for, and `ValueError` if BAML rejects the reply. BAML classes
+    always have all members: an optional one that is None is removed if its name does not occur in the reply.
     """
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class BamlParser:
         self._last: tuple[object, tuple[Any, Any, ModuleType, _Types]] | None = None
 
     def __call__(self, text: str, schema: Mapping[str, Any] | None) -> Any:
-        """The value as plain JSON."""
+        """Return the value as plain JSON."""
         runtime, context, module, types = self._for({} if schema is None else schema)
         try:
             value: Any = runtime.parse_llm_response(
@@ -137,7 +137,7 @@ class BamlParser:
         return _plain(value, types, text)
 
     def _for(self, schema: Mapping[str, Any]) -> tuple[Any, Any, ModuleType, _Types]:
-        if self._last is not None and self._last[0] is schema:  # looking it up is not what is to be timed
+        if self._last is not None and self._last[0] is schema:  # keeps the lookup out of the measured time
             return self._last[1]
         key = json.dumps(schema)
         if key not in self._compiled:

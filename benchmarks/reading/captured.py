@@ -1,4 +1,4 @@
-"""Replies that models really gave: what a reader accepts, what is right, and what the reply does not contain."""
+"""Score readers on captured model replies: values that are accepted, right, or not found in the reply."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ TITLES.update(
 )
 BAD.update({CUT_ACCEPTED, INVENTED})
 
-_JOINTS: Final = re.compile(r"[\W_]+")
+_NOT_ALPHANUMERIC: Final = re.compile(r"[\W_]+")
 _UNICODE_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
 class CapturedCase(Case):
-    """A reply that a model really gave, with the right answer where it is known."""
+    """A captured model reply, with the right answer if it is known."""
 
     text: str = Field(alias="raw")
     gold: Any = None
@@ -39,11 +39,11 @@ class CapturedCase(Case):
 
     @property
     def category(self) -> str:
-        """Its own, or else its model and finish reason."""
+        """The group of the case; by default its model and finish reason."""
         return self.group or ", ".join(part for part in (self.model, self.finish_reason) if part)
 
     def verdicts(self, got: Got | None) -> Sequence[str]:
-        """Whether the value was accepted, is right, came from a cut reply, contains what the reply does not."""
+        """Return the verdicts on a value; none if the reply was rejected."""
         return () if got is None else tuple(self._of(got.value))
 
     def _of(self, value: Any) -> Iterator[str]:
@@ -52,13 +52,12 @@ class CapturedCase(Case):
             yield RIGHT
         if self.truncated:
             yield CUT_ACCEPTED
-        if not holds(self.text, value):
+        if not contains(self.text, value):
             yield INVENTED
 
 
 def load(name: str) -> Corpus:
-    """The cases of a file: rows as `aros bench` takes them, or captured replies, `{id, raw, schema, gold,
-    finish_reason}`."""
+    """Load the cases of a file: rows of `aros bench`, or captured replies, `{id, raw, schema, gold, finish_reason}`."""
     rows = rows_of(name)
     if "raw" not in rows[0][1]:
         return load_corpus(name)
@@ -72,32 +71,33 @@ def load(name: str) -> Corpus:
 
 
 def agrees(value: Any, gold: Any) -> bool:
-    """Whether a value equals the known answer, ignoring additional keys, and case and punctuation of strings."""
+    """Return whether a value equals the known answer, ignoring extra keys and the case and punctuation of strings."""
     if is_dict(gold):
         return is_dict(value) and all(agrees(value.get(key), inner) for key, inner in gold.items())
     if is_list(gold):
         return is_list(value) and len(value) == len(gold) and all(map(agrees, value, gold))
     if isinstance(gold, (int, float)) and isinstance(value, (int, float)):
         return math.isclose(value, gold, abs_tol=1e-9, rel_tol=0)
-    return bare(value) == bare(gold)
+    return _normalized(value) == _normalized(gold)
 
 
-def bare(value: object) -> str:
-    """The letters and digits of a value, without case, accents, spacing and punctuation."""
-    return _JOINTS.sub("", unicodedata.normalize("NFKD", str(value)).casefold())
+def _normalized(value: object) -> str:
+    """Return the letters and digits of a value, without case, accents, spacing and punctuation."""
+    return _NOT_ALPHANUMERIC.sub("", unicodedata.normalize("NFKD", str(value)).casefold())
 
 
-def holds(text: str, value: Any) -> bool:
-    """Whether the strings and numbers of a value occur in the text, escaped or not; true, false and null are too common
-    to search for.
+def contains(text: str, value: Any) -> bool:
+    """Return whether the strings and numbers of a value occur in the text, escaped or not.
+
+    true, false and null are too common to search for.
     """
     decoded = _UNICODE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
-    written = "\n".join(bare(part.replace("\\n", " ").replace("\\", "")) for part in (decoded, text))
+    written = "\n".join(_normalized(part.replace("\\n", " ").replace("\\", "")) for part in (decoded, text))
     scalars = (leaf for _, leaf in leaves(value) if isinstance(leaf, (str, int, float)) and not isinstance(leaf, bool))
-    return all(_stands(leaf, written) for leaf in scalars)
+    return all(_occurs(leaf, written) for leaf in scalars)
 
 
-def _stands(leaf: str | float, written: str) -> bool:
-    if bare(leaf) in written:
+def _occurs(leaf: str | float, written: str) -> bool:
+    if _normalized(leaf) in written:
         return True
-    return isinstance(leaf, float) and leaf.is_integer() and bare(int(leaf)) in written
+    return isinstance(leaf, float) and leaf.is_integer() and _normalized(int(leaf)) in written

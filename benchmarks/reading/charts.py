@@ -1,4 +1,4 @@
-"""Charts of figures: bars that fit any width, and time against size on log axes as inline SVG."""
+"""Draw the charts of the HTML page: bars of any width, and log-log plots of time against size as inline SVG."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from benchmarks.reading.words import RAW
 from flujo_aros.cli.bench import TITLES
 
 _PLOT: Final = (46.0, 12.0, 330.0, 196.0)
-"""Left, top, right and bottom of a log-log chart."""
+"""The left, top, right and bottom edges of a log-log chart."""
 _DASHES: Final = ("", "6 3", "2 3")
 _HUES: Final = 6
 _LABELLED: Final = 6
-"""The share in % that has room for its figure on a narrow screen, too."""
+"""The minimum share in percent for a label that fits on a narrow screen."""
 
 
 def stacked(corpus: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """For each reader one bar of its verdicts, all of the same length."""
+    """Draw one bar of verdicts for each reader, all of the same length."""
     rows: list[str] = []
     for reader in corpus["readers"]:
         count = sum(reader["total"][name] for name in columns) or 1
@@ -39,7 +39,7 @@ def _part(reader: str, kind: str, value: int, count: int) -> str:
 
 
 def bars(figures: Sequence[tuple[str, float, str]], title: str, *, logarithmic: bool = False) -> str:
-    """One bar for each name with its figure written beside it; a figure of 0 is a word alone."""
+    """Draw one bar for each name, with its label beside it; a value of 0 shows only the label."""
     values = [value for _, value, _ in figures if value > 0]
     low, high = (min(values) / 2, max(values)) if values else (1.0, 1.0)
     rows: list[str] = []
@@ -57,7 +57,7 @@ def _row(name: str, rest: str) -> str:
 
 
 def line_class(at: int) -> str:
-    """The colour of the reader at this place; the first is ours."""
+    """Return the CSS class for the reader at this index; the first one is `flujo_aros`."""
     return "ours" if at == 0 else f"hue{(at - 1) % _HUES}"
 
 
@@ -67,12 +67,12 @@ def _dash(at: int) -> str:
 
 
 def growth(floods: Mapping[str, Mapping[str, Any]], readers: Sequence[str], budget: float) -> str:
-    """Time against size of one flood for all readers, both axes logarithmic; a dotted line has the slope of linear."""
+    """Plot time against size of one flood for all readers, on log axes with a dotted line of linear slope."""
     points = [point for flood in floods.values() for point in flood["points"] if point["chars"] > 0]
     across = _decades(point["chars"] for point in points)
     up = (-2, math.ceil(math.log10(budget * 1000) + 0.01))
     rows = [*_grid(across, up), *_linear(across, up)]
-    order = sorted(enumerate(readers), key=lambda pair: -pair[0])  # ours is drawn last, so that it lies on top
+    order = sorted(enumerate(readers), key=lambda pair: -pair[0])  # `flujo_aros` is drawn last, on top
     rows += [_line(at, name, floods[name]["points"], across, up) for at, name in order if name in floods]
     return _svg(352, 226, "Time against size", rows)
 
@@ -104,7 +104,7 @@ def _grid(across: tuple[int, int], up: tuple[int, int]) -> Iterator[str]:
 
 
 def _linear(across: tuple[int, int], up: tuple[int, int]) -> Iterator[str]:
-    """A guide of 0.1 µs for a character."""
+    """Draw a guide line at 0.1 µs per character."""
     ends = [_spot(10.0**power, 10.0**power * 1e-4, across, up) for power in across]
     (x, y), (x2, y2) = ends
     yield f'<path class="guide" d="M{x:.1f} {y:.1f}L{x2:.1f} {y2:.1f}"/>'
@@ -131,7 +131,7 @@ def _mark(outcome: str, x: float, y: float) -> str:
 
 
 def legend(readers: Sequence[str]) -> str:
-    """The names of the lines, each with its colour and dashes."""
+    """Return the legend: each reader's name with its color and dash pattern."""
     return "".join(
         f'<span class="key"><svg width="26" height="10" aria-hidden="true"><g class="line {line_class(at)}">'
         f'<path d="M1 5H25"{_dash(at)}/></g></svg>{escape(name)}</span>'

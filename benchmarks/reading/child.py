@@ -1,4 +1,4 @@
-"""One reader in a process of its own, asked line by line; `lines.child_command` starts it."""
+"""Run one reader in a separate process that answers line by line; `lines.child_command` starts it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flujo_aros.outcome import Accepted
 from flujo_aros.reading.read import read
 
 Attempt = Callable[[str, Mapping[str, Any] | None], tuple[str, Any]]
-"""From text and schema to the word for what came of it, and the value."""
+"""Reads a text with a schema; returns a one-word outcome and the value."""
 
 
 def _ours() -> Attempt:
@@ -52,11 +52,11 @@ def _peer(name: str) -> Attempt:
 
 
 def answer(attempt: Attempt, question: Mapping[str, Any]) -> dict[str, Any]:
-    """The outcome with the best time of a few tries; the value only where it is asked for."""
-    attempt_of, best, spent, outcome, value = question["text"], 0, 0, "", None
+    """Return the outcome and the best time of a few attempts, and the value if the question asks for it."""
+    text, best, spent, outcome, value = question["text"], 0, 0, "", None
     for _ in range(question["laps"]):
         start = time.process_time_ns()
-        outcome, value = attempt(attempt_of, question.get("schema"))
+        outcome, value = attempt(text, question.get("schema"))
         taken = time.process_time_ns() - start
         best = min(best or taken, taken)
         spent += taken
@@ -66,7 +66,7 @@ def answer(attempt: Attempt, question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main(name: str) -> None:
-    """Say that all is loaded, then answer until the questions end."""
+    """Report that the reader is loaded, then answer questions until stdin closes."""
     attempt = _ours() if name == "flujo_aros" else _peer(name)
     sys.stdout.write("{}\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The built-in documents of the speed set: the same on every machine, made by code."""
+"""Generate the built-in documents of the speed set, identical on every machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 K: Final = 1_000
 SMALL, LARGE = 13, 1_330
-"""Lines of an order that make about 2 KB and 200 KB."""
+"""The number of lines of an order of about 2 KB and of 200 KB."""
 
 _PROSE: Final = "Ships leave the harbour at dawn, and most of them are back before the evening tide, "
 
@@ -29,7 +29,7 @@ class Line(BaseModel):
 
 
 class Order(BaseModel):
-    """What all documents of the speed set hold."""
+    """The model of every document in the speed set."""
 
     customer: str
     number: int
@@ -38,7 +38,7 @@ class Order(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A reply with the value that is right for it."""
+    """A reply and its right value."""
 
     name: str
     text: str
@@ -47,7 +47,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Flood:
-    """A pathological input that can be made of any size."""
+    """A pathological input of any size."""
 
     name: str
     size: int
@@ -55,7 +55,7 @@ class Flood:
 
 
 def order(lines: int) -> dict[str, Any]:
-    """An order of so many lines, as JSON."""
+    """Return an order with this number of lines, as JSON."""
     return {
         "customer": 'Harbour "North" Supplies',
         "number": 20417,
@@ -75,7 +75,7 @@ def order(lines: int) -> dict[str, Any]:
 
 
 def damaged(value: dict[str, Any]) -> str:
-    """The order with comments, unquoted keys, single quotes, Python literals, trailing commas and a missing comma."""
+    """Write an order with comments, bare keys, single quotes, Python literals, and trailing and missing commas."""
     head = f"{{\n  // as agreed by phone\n  customer: {json.dumps(value['customer'])},\n  'number': {value['number']},"
     rows: list[str] = []
     for k, line in enumerate(value["lines"]):
@@ -89,7 +89,7 @@ def damaged(value: dict[str, Any]) -> str:
 
 
 def documents() -> list[Document]:
-    """The clean, fenced and damaged documents of the speed set."""
+    """Return the clean, fenced and damaged documents of the speed set."""
     small, large = order(SMALL), order(LARGE)
     clean = json.dumps(small)
     fenced = f"Here is the order as you asked:\n\n```json\n{clean}\n```\n\nShall I send it?"
@@ -123,4 +123,4 @@ FLOODS: Final = (
     Flood('{"a":"b" x n', 10 * K, lambda n: '{"a":"b" ' * n),
     Flood("answers in prose", 5 * K, lambda n: 'so {"a": "x"} then ' * n),
 )
-"""What has hung, recursed or gone quadratic in one parser or another, with the size of n."""
+"""Inputs on which some parser hangs, recurses or becomes quadratic, each with its n."""

@@ -1,4 +1,4 @@
-"""Floods of brackets, quotes and prose at several sizes: each reader in a process of its own, under a time budget."""
+"""Time readers on floods of brackets, quotes and prose, each in a separate process with a time budget."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NS_IN_MS: Final = 1_000_000
 
 
 class Bounded:
-    """A reader in a process of its own. A call that is too long or kills it says so; the next finds a new process."""
+    """A reader in a separate process with a time budget per call; after a timeout or crash a new process is started."""
 
     def __init__(self, command: Sequence[str], budget: float) -> None:
         self._command, self._budget = command, budget
@@ -27,11 +27,11 @@ class Bounded:
         self._process: LineProcess | None = None
 
     def ends(self, text: str, schema: dict[str, Any] | None) -> bool:
-        """Whether there is an answer."""
+        """Return whether the reader answers within the budget."""
         return self.ask(text, schema)["outcome"] not in (OVER, CRASHED)
 
     def ask(self, text: str, schema: dict[str, Any] | None, *, keep: bool = False, laps: int = 1) -> dict[str, Any]:
-        """`{outcome, nanos, value}`; outcome "over budget" or "crashed" where there was no answer."""
+        """Return `{outcome, nanos, value}`; the outcome is "over budget" or "crashed" if there was no answer."""
         if self._process is None:
             self._process = self._stack.enter_context(LineProcess(self._command))
         question = {"text": text, "schema": schema, "keep": keep, "laps": laps, "enough": _ENOUGH_NS}
@@ -47,14 +47,14 @@ class Bounded:
         return {"outcome": outcome, "nanos": int(self._budget * 1e9) if outcome == OVER else 0}
 
     def close(self) -> None:
-        """End the process."""
+        """Kill the process."""
         self._stack.close()
         self._process = None
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One size of a flood: what came of it and how long it took."""
+    """The outcome and time for one size of a flood."""
 
     chars: int
     millis: float
@@ -63,7 +63,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Flooded:
-    """One reader on one flood at growing sizes; it stops at a size that is over the budget or ends the process."""
+    """The results of one reader on one flood at increasing sizes, up to the first that times out or crashes."""
 
     reader: str
     name: str
@@ -75,7 +75,7 @@ class Flooded:
         return near[-1] if near and near[-1].outcome not in (OVER, CRASHED) else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON. `growth` from n to 2n is 2 where the time is linear; None where there is no time at both."""
+        """Return plain JSON. `growth` from n to 2n is 2 for linear time, and None unless both times are known."""
         one, two = self._at(self.chars), self._at(2 * self.chars)
         both = one is not None and two is not None and one.millis > 0
         return {
@@ -96,7 +96,7 @@ class Flooded:
 def time_floods(
     name: str, process: Bounded, *, tick: Callable[[str], None], floods: Sequence[Flood] = FLOODS
 ) -> Iterator[Flooded]:
-    """One reader on each flood, from small to large; the best of a few tries at each size."""
+    """Time one reader on each flood, from small to large; the best of a few attempts at each size."""
     for flood in floods:
         tick(flood.name)
         points: list[Point] = []

@@ -1,4 +1,4 @@
-"""A process of its own that answers questions line by line, so that a parser that hangs can be ended."""
+"""Run a parser in a separate process that can be killed if it hangs; questions and answers are lines of JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-_START: Final = 60.0
+_START_TIMEOUT: Final = 60.0
 _ROOT: Final = str(Path(__file__).parents[2])
 
 
@@ -21,15 +21,15 @@ class Ended(Exception):
 
 
 def child_command(reader: str) -> list[str]:
-    """How to start a process that has this reader alone, without the working folder on its path."""
+    """Return the command that starts a process with only this reader, without the working directory on its path."""
     code = f"import sys; sys.path.insert(0, {_ROOT!r}); from benchmarks.reading.child import main; main({reader!r})"
     return [sys.executable, "-P", "-c", code]
 
 
 class LineProcess:
-    """A running command that reads one JSON document a line and answers each with one; its first line says it is ready.
+    """A process that answers each line of JSON with another one; its first line reports that it is ready.
 
-    Raises `Ended` where it cannot be started. Use it as a context manager: the process is ended with it.
+    Raises `Ended` if the process cannot be started. Use it as a context manager, which kills the process on exit.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -40,13 +40,13 @@ class LineProcess:
         self._listener = threading.Thread(target=_listen(self._process, self._answers), daemon=True)
         self._listener.start()
         try:
-            self.hello = self._next(_START)
+            self.hello = self._next(_START_TIMEOUT)
         except (Ended, TimeoutError):
             self.close()
             raise
 
     def ask(self, question: Mapping[str, Any], *, timeout: float) -> dict[str, Any]:
-        """The answer; raises `TimeoutError` after so many seconds and `Ended` when the process died of it."""
+        """Return the answer. Raises `TimeoutError` after `timeout` seconds, and `Ended` if the process exits."""
         stdin = self._process.stdin
         try:
             if stdin is not None:
@@ -67,7 +67,7 @@ class LineProcess:
         return answer
 
     def close(self) -> None:
-        """End the process, whatever it is at."""
+        """Kill the process."""
         self._process.kill()
         self._process.wait()
         self._listener.join()
@@ -94,7 +94,7 @@ def _listen(process: subprocess.Popen[str], answers: queue.SimpleQueue[str]) -> 
 
 
 def _close_quietly(close: Callable[[], None]) -> None:
-    """What was still to be written to a process that is gone does not matter."""
+    """Close a pipe, ignoring output that a killed process can no longer read."""
     try:
         close()
     except OSError:

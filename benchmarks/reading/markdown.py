@@ -1,4 +1,4 @@
-"""The figures as tables of Markdown."""
+"""Render the figures as Markdown tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flujo_aros.cli.bench import TITLES
 
 
 def markdown(found: Mapping[str, Any]) -> str:
-    """All that was measured, with a heading for each part."""
+    """Return all figures, with a heading for each part."""
     return "\n\n".join([*_parts(found), f"CPU time, median of {found['rounds']} rounds. {versions(found)}."]) + "\n"
 
 
@@ -37,11 +37,12 @@ def _parts(found: Mapping[str, Any]) -> Iterator[str]:
         yield "## Floods"
         yield from flood_tables(found)
     if found["missing"]:
-        yield f"Not installed, so not measured: add with {' and '.join(f'`{line}`' for line in found['missing'])}."
+        lines = " and ".join(f"`{line}`" for line in found["missing"])
+        yield f"Not measured because not installed. Install with {lines}."
 
 
 def corpus_table(corpus: Mapping[str, Any]) -> str:
-    """The readers on one corpus."""
+    """Return the table of the readers on one corpus."""
     head = ["reader", *(TITLES[name] for name in corpus["columns"]), "median µs", "÷ ours"]
     rows = [
         [
@@ -56,7 +57,7 @@ def corpus_table(corpus: Mapping[str, Any]) -> str:
 
 
 def documents_table(speed: Mapping[str, Any]) -> str:
-    """The readers on the documents, µs and how many times ours."""
+    """Return the table of the readers on the documents: µs, and the ratio to `flujo_aros`."""
     readers, names, cells = documents_of(speed)
     rows = [[bold(reader), *(_document_cell(cells[reader, name]) for name in names)] for reader in readers]
     return table(["µs (÷ ours)", *names], rows)
@@ -69,7 +70,7 @@ def _document_cell(cell: Mapping[str, Any]) -> str:
 
 
 def flood_tables(found: Mapping[str, Any]) -> Iterator[str]:
-    """Ours at n and 2n, then all readers in one line each, then each reader on each flood."""
+    """Yield three tables: `flujo_aros` at n and 2n, a summary of all readers, and each reader on each flood."""
     readers, names, cells = floods_of(found["speed"])
     yield _our_floods([cells[OURS, name] for name in names])
     if len(readers) > 1:
@@ -97,11 +98,11 @@ def _code(name: str) -> str:
 
 
 def bold(name: str) -> str:
-    """The name of a reader; ours stands out."""
+    """Return the name of a reader, in bold for `flujo_aros`."""
     return f"**{name}**" if name == OURS else name
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose columns of figures stand to the right."""
+    """Return a Markdown table whose columns after the first are right-aligned."""
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])

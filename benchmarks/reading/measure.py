@@ -1,4 +1,4 @@
-"""Everything that `python -m benchmarks reading` measures, as one plain JSON document that all views are made of."""
+"""Run all measurements of `python -m benchmarks reading`; every output format renders the same JSON document."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Tick = Callable[[str], None]
 def measure(
     corpora: Sequence[Corpus], *, speed: bool, peers: bool, rounds: int, budget: float, tick: Tick
 ) -> dict[str, Any]:
-    """Score the readers on each corpus, and time them on the built-in set where `speed` is asked for.
+    """Score the readers on each corpus and, with `speed`, time them on the built-in set.
 
-    `budget` is the most seconds for one call of a reader on a flood, and of a peer on a case. `tick` hears what is
-    being measured.
+    `budget` limits the seconds of one call of a reader on a flood, and of a peer on a case. `tick` is called with a
+    description of each measurement as it starts.
     """
     with ExitStack() as stack:
         others, missing = installed(stack) if peers else ([], [])

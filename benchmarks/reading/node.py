@@ -1,4 +1,4 @@
-"""A package of npm as a parser: one node process for all calls, which takes its own time."""
+"""Use an npm package as a parser: one node process serves all calls and measures its own time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from benchmarks.reading.lines import Ended, LineProcess
 
-_PATIENCE: Final = 60.0
+_TIMEOUT: Final = 60.0
 
 SCRIPT: Final = """
 const path = require('path'), readline = require('readline'), {createRequire} = require('module');
@@ -43,7 +43,7 @@ readline.createInterface({input: process.stdin}).on('line', line => {
 
 
 def node_command() -> list[str]:
-    """How to start it; raises `ImportError` where there is no node."""
+    """Return the command that starts node. Raises `ImportError` if node is not installed."""
     node = shutil.which("node")
     if node is None:
         message = "node is not installed"
@@ -52,26 +52,26 @@ def node_command() -> list[str]:
 
 
 class NodeParser:
-    """jsonrepair in a node process that stays; `clock` is the CPU time spent in it, without the way there and back."""
+    """jsonrepair in a long-lived node process; `clock` returns its CPU time, without the communication."""
 
     def __init__(self, stack: ExitStack) -> None:
         try:
             self._process = stack.enter_context(LineProcess(node_command()))
         except Ended as error:
-            message = "jsonrepair is not installed here"
+            message = "jsonrepair is not installed"
             raise ImportError(message) from error
         self._nanos = 0
         self.version = str(self._process.hello["version"])
 
     def __call__(self, text: str, _schema: object = None) -> Any:
-        """The value; raises `ValueError` where it refuses."""
+        """Return the value. Raises `ValueError` if jsonrepair rejects the text."""
         question = {"text": text, "keep": True, "laps": 1, "enough": 0}
-        answer = self._process.ask(question, timeout=_PATIENCE)
+        answer = self._process.ask(question, timeout=_TIMEOUT)
         self._nanos += int(answer["nanos"])
         if answer["outcome"] != "value":
             raise ValueError(answer["outcome"])
         return answer["value"]
 
     def clock(self) -> int:
-        """Nanoseconds that node has spent so far."""
+        """Return the nanoseconds of CPU time that node has spent so far."""
         return self._nanos

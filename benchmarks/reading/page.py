@@ -1,4 +1,4 @@
-"""The figures as one page of HTML that needs nothing else: charts, and the tables they are drawn from."""
+"""Render the figures as one self-contained HTML page with charts and tables."""
 
 from __future__ import annotations
 
@@ -70,20 +70,20 @@ td.bad{color:var(--wrong)}
 
 
 def page(found: Mapping[str, Any]) -> str:
-    """The whole page."""
+    """Return the page."""
     head = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>flujo_aros beside its peers</title><style>{STYLE}</style></head>\n<body><main>\n"
+        f"<title>flujo_aros and its peers</title><style>{STYLE}</style></head>\n<body><main>\n"
     )
     return head + "\n".join(_parts(found)) + "\n</main></body></html>\n"
 
 
 def _parts(found: Mapping[str, Any]) -> Iterator[str]:
-    yield "<h1>flujo_aros beside its peers</h1>"
+    yield "<h1>flujo_aros and its peers</h1>"
     yield (
         f'<p class="soft">Measured {found["date"]} with {escape(versions(found))}; Python {found["python"]}, '
-        f"{escape(found['system'])}. CPU time, median of {counted(found['rounds'], 'round')} in turns.</p>"
+        f"{escape(found['system'])}. CPU time, median of {counted(found['rounds'], 'round')}, readers interleaved.</p>"
     )
     for corpus in found["corpora"]:
         yield from _corpus(corpus)
@@ -92,7 +92,7 @@ def _parts(found: Mapping[str, Any]) -> Iterator[str]:
         yield from _floods(found)
     if found["missing"]:
         lines = " and ".join(f"<code>{escape(line)}</code>" for line in found["missing"])
-        yield f'<p class="soft">Not installed, so not measured: add with {lines}.</p>'
+        yield f'<p class="soft">Not measured because not installed. Install with {lines}.</p>'
 
 
 # --- a corpus -----------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def _corpus(corpus: Mapping[str, Any]) -> Iterator[str]:
             ]
             yield f"<h3>{TITLES[column]}</h3>{bars(figures, TITLES[column])}"
     times = [(reader["name"], reader["median_us"], f"{reader['median_us']:,.0f} µs") for reader in corpus["readers"]]
-    yield f"<h3>Median time for a reply, log scale</h3>{bars(times, 'Median time', logarithmic=True)}"
+    yield f"<h3>Median time per reply, log scale</h3>{bars(times, 'Median time', logarithmic=True)}"
     head = ["reader", *(TITLES[name] for name in corpus["columns"]), "median µs", "÷ ours"]
     rows = [
         [
@@ -131,7 +131,7 @@ def _corpus(corpus: Mapping[str, Any]) -> Iterator[str]:
 
 def _documents(speed: Mapping[str, Any]) -> Iterator[str]:
     readers, names, cells = documents_of(speed)
-    yield "<h2>Documents</h2><p>Ours reads into a pydantic model, with guards and report; peers are bare parsers.</p>"
+    yield "<h2>Documents</h2><p>flujo_aros validates into a pydantic model; the peers only parse.</p>"
     for name in names:
         figures = [(reader, *_document_bar(cells[reader, name])) for reader in readers]
         yield f"<h3>{escape(name)}, log scale</h3>{bars(figures, name, logarithmic=True)}"
@@ -147,10 +147,10 @@ def _document_bar(cell: Mapping[str, Any]) -> tuple[float, str]:
 def _floods(found: Mapping[str, Any]) -> Iterator[str]:
     readers, names, cells = floods_of(found["speed"])
     yield (
-        "<h2>Floods: time against size</h2><p>Inputs on which one parser or another hangs, recurses or goes quadratic. "
-        f"Each reader runs in a process of its own, with {found['budget']:g} s for a call. A line along the dotted one "
-        "is linear. A cross ends a reader that was over the budget, recursed too deep or crashed; an empty ring is a "
-        "refusal.</p>"
+        "<h2>Floods: time against size</h2><p>Inputs on which some parser hangs, recurses or becomes quadratic. "
+        f"Each reader runs in a separate process, with {found['budget']:g} s per call. A line parallel to the dotted "
+        "one is linear. A cross marks a reader that exceeded the budget, recursed too deep or crashed; an empty circle "
+        "marks a refusal.</p>"
     )
     yield f'<div class="keys">{legend(readers)}</div><div class="many">'
     for name in names:

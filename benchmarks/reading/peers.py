@@ -1,4 +1,4 @@
-"""The other parsers that are installed, each as one function from text and schema to a value."""
+"""The third-party parsers, each as a function of text and schema that returns a value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.reading.node import NodeParser, node_command
 
 Parse: TypeAlias = Callable[[str, Mapping[str, Any] | None], Any]
 
-# What parsers of other people raise for a text that they do not like, seen in practice.
+# The exceptions that third-party parsers have been seen to raise for invalid input.
 REFUSALS: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
@@ -163,7 +163,7 @@ PEERS: Final[tuple[Peer | NodePeer, ...]] = (
 
 
 def installed(stack: ExitStack) -> tuple[list[tuple[Peer | NodePeer, Parser]], list[str]]:
-    """The peers that are installed, and the commands that would install the others."""
+    """Return the installed peers, and the commands that install the others."""
     found: list[tuple[Peer | NodePeer, Parser]] = []
     missing: dict[str, list[str]] = {}
     for peer in PEERS:

@@ -1,4 +1,4 @@
-"""The reader and its peers, each as one function from text and contract to a value or a rejection."""
+"""`read()` and its peers, each as a function of text and contract that returns a value or a rejection."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def always(_text: str, _schema: dict[str, Any] | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A reader of replies, with its installed version and the clock of its calls."""
+    """A reader of replies, with its installed version and a clock for its calls."""
 
     name: str
     version: str
     read: Read
     clock: Callable[[], int] = time.process_time_ns
     ends: Ends = always
-    """Return whether it terminates for a text and a schema; checked before the first call."""
+    """Returns whether it terminates on a text with a schema; checked before the first call."""
 
 
 def our_reader() -> Reader:
-    """`read()` of this package, as a caller uses it."""
+    """Return `read()` as callers use it."""
 
     def ours(text: str, contract: Contract[Any], truncated: bool | None) -> Got | None:
         outcome = read(text, contract, truncated=truncated)
@@ -49,9 +49,9 @@ def our_reader() -> Reader:
 
 
 def peer_reader(parser: Parser, ends: Ends) -> Reader:
-    """A parser whose values are validated afterwards, as a careful user would do.
+    """Return a peer whose values are validated afterwards, as a careful user would do.
 
-    It raises `Unasked` for a contract that its parser has no types for.
+    The reader raises `Unasked` for a contract that its parser has no types for.
     """
     return Reader(parser.name, parser.version, _validated(parser), parser.clock, ends)
 

@@ -1,4 +1,4 @@
-"""All readers over all cases, in interleaved rounds, so that a busy moment of the machine hits each of them."""
+"""Score and time all readers on all cases, in interleaved rounds, so that machine noise affects all of them alike."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _NS_IN_US = 1_000
 class Score:
     """The verdicts of one reader, by category, and its CPU time for each case.
 
-    `unasked` counts the cases whose schema it has no types for; they are left out of its verdicts and times. `endless`
-    are those that it did not end with in time, or crashed on: they count as refused, and are left out of its times.
+    `unasked` counts the cases whose schema the reader cannot express; they have no verdict and no time. `endless` lists
+    the cases on which it timed out or crashed; they count as refused and have no time.
     """
 
     reader: Reader
@@ -30,11 +30,11 @@ class Score:
 
     @property
     def median(self) -> float:
-        """The median over the cases of the median over the rounds, in µs."""
+        """The median over all cases of each case's median over the rounds, in µs."""
         return median(self.micros) if self.micros else 0.0
 
     def to_dict(self, columns: Sequence[str], ours: float) -> dict[str, Any]:
-        """Plain JSON; `ratio` is this reader's median time divided by ours."""
+        """Return plain JSON; `ratio` is this reader's median time divided by that of `flujo_aros`."""
         return {
             "name": self.reader.name,
             "version": self.reader.version,
@@ -47,7 +47,7 @@ class Score:
 
 
 def score(corpus: Corpus, readers: Sequence[Reader], *, rounds: int, tick: Callable[[int], None]) -> list[Score]:
-    """Judge and time each reader on each case. The values are judged once, the times taken `rounds` times."""
+    """Score each reader on each case once, and time it `rounds` times."""
     scores = [Score(reader) for reader in readers]
     times: list[dict[int, list[int]]] = [{} for _ in readers]
     for lap in range(rounds):
@@ -58,7 +58,7 @@ def score(corpus: Corpus, readers: Sequence[Reader], *, rounds: int, tick: Calla
                     result.endless.append(case.id)
                     result.tally.add(case, None)
                 elif lap == 0 or index in clocked:
-                    _take(result, case, clocked.setdefault(index, []), first=lap == 0)
+                    _measure(result, case, clocked.setdefault(index, []), first=lap == 0)
                 if not clocked.get(index):
                     clocked.pop(index, None)
     for result, clocked in zip(scores, times, strict=True):
@@ -66,7 +66,7 @@ def score(corpus: Corpus, readers: Sequence[Reader], *, rounds: int, tick: Calla
     return scores
 
 
-def _take(result: Score, case: Case, laps: list[int], *, first: bool) -> None:
+def _measure(result: Score, case: Case, laps: list[int], *, first: bool) -> None:
     clock = result.reader.clock
     start = clock()
     try:

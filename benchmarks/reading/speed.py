@@ -1,4 +1,4 @@
-"""The documents of the built-in speed set, clean, fenced and damaged, by all readers in turn."""
+"""Time all readers on the built-in documents: clean, fenced and damaged."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ HOST: Final = "TypeAdapter.validate_json"
 _FAILED: Final = frozenset({"refused", "unasked", "RecursionError", "RangeError", OVER, CRASHED})
 _NS_IN_US: Final = 1_000
 _BATCH_NS: Final = 2_000_000
-_WARM_NS: Final = 500_000_000
-_MOST_CALLS: Final = 1_000
+_WARMUP_NS: Final = 500_000_000
+_MAX_CALLS: Final = 1_000
 _ADAPTER: Final = TypeAdapter(Order)
 _SCHEMA: Final = _ADAPTER.json_schema()
 
@@ -33,7 +33,7 @@ Call = Callable[[str], Any]
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One reader on one document: its time in µs, or how it failed. `ratio`: divided by ours."""
+    """The result of one reader on one document: its time in µs and relative to `flujo_aros`, or how it failed."""
 
     reader: str
     document: str
@@ -42,7 +42,7 @@ class Timed:
     ratio: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Return plain JSON."""
         return {
             "reader": self.reader,
             "document": self.document,
@@ -54,7 +54,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """What is timed on the documents; `probe` runs it in a process of its own first, so that nothing can hang here."""
+    """A reader to time on the documents; `probe` first runs it in a separate process, in case it hangs."""
 
     name: str
     call: Call
@@ -62,7 +62,7 @@ class Contestant:
     probe: Bounded | None = None
 
     def outcome(self, document: Document) -> str:
-        """`right`, `wrong`, or how it failed."""
+        """Return `right`, `wrong`, or how the reader failed."""
         if self.probe is not None:
             got = self.probe.ask(document.text, _SCHEMA, keep=True)
             value = got.get("value")
@@ -77,17 +77,17 @@ class Contestant:
 
 
 def our_contestants() -> list[Contestant]:
-    """Our reader into a pydantic model, and the floor: pydantic alone, which reads clean JSON only."""
+    """Return `read()` with a pydantic model, and the baseline: pydantic alone, which only reads clean JSON."""
     return [Contestant(OURS, lambda text: read(text, Order)), Contestant(HOST, _ADAPTER.validate_json)]
 
 
 def contestant(parser: Parser, probe: Bounded) -> Contestant:
-    """A peer as its makers use it: the parser alone, without validation."""
+    """Return a peer as its documentation uses it: the parser without validation."""
     return Contestant(parser.name, lambda text: parser.parse(text, _SCHEMA), parser.clock, probe)
 
 
 def time_documents(documents: Sequence[Document], contestants: Sequence[Contestant], *, rounds: int) -> Iterator[Timed]:
-    """Each document with all readers in turn, `rounds` times; the median CPU time of each."""
+    """Yield the median CPU time of each reader on each document over interleaved rounds."""
     for document in documents:
         outcomes = {one.name: one.outcome(document) for one in contestants}
         able = [one for one in contestants if outcomes[one.name] not in _FAILED]
@@ -100,27 +100,27 @@ def time_documents(documents: Sequence[Document], contestants: Sequence[Contesta
 
 def _times(able: Sequence[Contestant], text: str, rounds: int) -> Mapping[str, float]:
     for one in able:
-        _warm(one, text)
-    batches = {one.name: _batch(one, text) for one in able}
+        _warm_up(one, text)
+    batches = {one.name: _batch_size(one, text) for one in able}
     laps: dict[str, list[float]] = {one.name: [] for one in able}
     for _ in range(rounds):
         for one in able:
-            gc.collect()  # else a full collection of what the others left falls to whoever comes at that turn
+            gc.collect()  # else one reader pays for collecting the garbage of the others
             laps[one.name].append(_clock(one, text, batches[one.name]))
     return {name: median(taken) for name, taken in laps.items()}
 
 
-def _warm(one: Contestant, text: str) -> None:
-    """A reader with a clock of its own compiles while it runs: it may do so before it is timed."""
+def _warm_up(one: Contestant, text: str) -> None:
+    """Let a reader that runs in another process compile before it is timed."""
     start = one.clock()
-    while one.clock is not time.process_time_ns and one.clock() - start < _WARM_NS:
+    while one.clock is not time.process_time_ns and one.clock() - start < _WARMUP_NS:
         one.call(text)
 
 
-def _batch(one: Contestant, text: str) -> int:
-    """How many calls take long enough for the clock."""
+def _batch_size(one: Contestant, text: str) -> int:
+    """Return the number of calls that take long enough for the clock."""
     calls = 1
-    while calls < _MOST_CALLS:
+    while calls < _MAX_CALLS:
         if _clock(one, text, calls) * calls * _NS_IN_US >= _BATCH_NS:
             return calls
         calls *= 2
@@ -128,7 +128,7 @@ def _batch(one: Contestant, text: str) -> int:
 
 
 def _clock(one: Contestant, text: str, calls: int) -> float:
-    """CPU time of one call in µs."""
+    """Return the CPU time of one call in µs."""
     start = one.clock()
     for _ in range(calls):
         one.call(text)

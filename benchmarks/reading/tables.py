@@ -1,4 +1,4 @@
-"""The figures of `python -m benchmarks` as tables in a terminal."""
+"""Print the figures of `python -m benchmarks` as tables in the terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from flujo_aros.telemetry.formatting import counted
 
 
 def print_tables(found: Mapping[str, Any]) -> None:
-    """All that was measured, on stdout; what is not installed, on stderr."""
+    """Print all figures to stdout, and the peers that are not installed to stderr."""
     console = stdout_console()
     for corpus in found["corpora"]:
         _print_corpus(console, corpus)
@@ -33,7 +33,7 @@ def print_tables(found: Mapping[str, Any]) -> None:
     rounds = counted(found["rounds"], "round")
     console.print(f"CPU time, median of {rounds}. {versions(found)}.", style="dim", soft_wrap=True)
     if found["missing"]:
-        words = f"Not installed, so not measured. Add with: {'; '.join(found['missing'])}"
+        words = f"Not measured because not installed. Install with: {'; '.join(found['missing'])}"
         stderr_console().print(words, style="dim", soft_wrap=True)
 
 
@@ -73,7 +73,7 @@ def _print_speed(console: Console, found: Mapping[str, Any]) -> None:
         for one in readers:
             table.add_row(one, *flood_summary([cells[one, name] for name in names]))
         console.print(table, "")
-        console.print("--markdown, --html and --json show each reader on each flood.", style="dim", soft_wrap=True)
+        console.print("--markdown, --html and --json list each reader on each flood.", style="dim", soft_wrap=True)
     host = documents_of(speed)[2].get((HOST, "clean 2 KB"))
     if host and host["ratio"]:
         console.print(f"Clean 2 KB: {1 / host['ratio']:.2f} times {HOST}.", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The words of the figures, the same in the terminal, in Markdown and on the page."""
+"""Format the figures identically for the terminal, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Final
 from benchmarks.reading.floods import CRASHED, OVER
 
 RAW: Final = frozenset({"RecursionError", "RangeError", CRASHED})
-"""Ways to fail that no caller expects."""
+"""Failures that callers do not expect."""
 
 
 def unasked(corpus: Mapping[str, Any]) -> str:
-    """A sentence or two on the readers that did not answer everything; empty where all did."""
-    left = [f"{reader['name']} {reader['unasked']}" for reader in corpus["readers"] if reader["unasked"]]
+    """Describe which readers skipped cases, timed out or crashed; empty if none did."""
+    skipped = [f"{reader['name']} {reader['unasked']}" for reader in corpus["readers"] if reader["unasked"]]
     over = [f"{reader['name']} {len(reader['endless'])}" for reader in corpus["readers"] if reader["endless"]]
-    said = [f"Cases left out, because the schema has no type there: {', '.join(left)}."] if left else []
-    said += [f"No end within the budget, or a crash, counted as refused: {', '.join(over)}."] if over else []
-    return " ".join(said)
+    notes = [f"Cases skipped because the reader cannot express their schema: {', '.join(skipped)}."] if skipped else []
+    notes += [f"Calls over the budget or crashed, counted as refused: {', '.join(over)}."] if over else []
+    return " ".join(notes)
 
 
 def versions(found: Mapping[str, Any]) -> str:
-    """What was measured, once for each package."""
+    """Return the name and version of each measured package."""
     seen: dict[str, str] = {}
     for name, version in found["versions"].items():
         seen.setdefault(name.split(",")[0].replace("json.loads", "json of"), version)
@@ -29,19 +29,19 @@ def versions(found: Mapping[str, Any]) -> str:
 
 
 def documents_of(speed: Mapping[str, Any]) -> tuple[list[str], list[str], dict[tuple[str, str], dict[str, Any]]]:
-    """The readers, the documents, and the cell of each pair."""
+    """Return the readers, the documents, and the cell of each pair."""
     cells = {(cell["reader"], cell["document"]): cell for cell in speed["documents"]}
     return list(dict.fromkeys(one for one, _ in cells)), list(dict.fromkeys(two for _, two in cells)), cells
 
 
 def floods_of(speed: Mapping[str, Any]) -> tuple[list[str], list[str], dict[tuple[str, str], dict[str, Any]]]:
-    """The readers, the floods, and the cell of each pair."""
+    """Return the readers, the floods, and the cell of each pair."""
     cells = {(flood["reader"], flood["input"]): flood for flood in speed["floods"]}
     return list(dict.fromkeys(one for one, _ in cells)), list(dict.fromkeys(two for _, two in cells)), cells
 
 
 def flood_cell(flood: Mapping[str, Any], budget: float) -> str:
-    """One reader on one flood: its time at 2n with the growth where it is not linear, or how it failed."""
+    """Format one reader's result on one flood: its time at 2n, with the growth unless linear, or how it failed."""
     last = flood["points"][-1]
     if flood["outcome"] == OVER:
         return f"over {budget:g} s at {last['chars'] / 1000:,.0f} KB"
@@ -53,7 +53,7 @@ def flood_cell(flood: Mapping[str, Any], budget: float) -> str:
 
 
 def flood_summary(floods: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """One reader on all floods: within budget, over it, raw errors, worse than linear, and the slowest for 1 MB."""
+    """Count one reader's results on all floods, in the columns of `SUMMARY`."""
     over = sum(flood["outcome"] == OVER for flood in floods)
     raw = sum(flood["outcome"] in RAW for flood in floods)
     steep = sum((flood["growth"] or 0) > 2.6 and (flood["ms_2n"] or 0) > 5 for flood in floods)

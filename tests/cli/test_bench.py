@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.reading.captured import agrees, holds, load
+from benchmarks.reading.captured import agrees, contains, load
 from benchmarks.reading.readers import our_reader
 from benchmarks.reading.scoring import score
 from flujo_aros.cli.bench import same
@@ -133,8 +133,8 @@ def test_known_answer_is_met_whatever_the_case_and_the_extra_keys() -> None:
 
 
 def test_leaf_is_found_escaped_or_not() -> None:
-    assert holds('{"a": "caf\\u00e9\\nbar", "n": 5}', {"a": "café\nbar", "n": 5.0, "ok": True})
-    assert not holds('{"a": "tea"}', {"a": "coffee"})
+    assert contains('{"a": "caf\\u00e9\\nbar", "n": 5}', {"a": "café\nbar", "n": 5.0, "ok": True})
+    assert not contains('{"a": "tea"}', {"a": "coffee"})
 
 
 def test_without_a_corpus_it_is_wrong_usage(aros: Aros) -> None:

@@ -212,7 +212,7 @@ def test_a_peer_that_never_finishes_is_stopped(corpus: str) -> None:
     assert result.tally.total["n"] == len(ROWS) + 1
     assert len(result.micros) == len(ROWS)
     printed = {"readers": [result.to_dict(cases.columns, 1.0)]}
-    assert unasked(printed) == "No end within the budget, or a crash, counted as refused: endless 1."
+    assert unasked(printed) == "Calls over the budget or crashed, counted as refused: endless 1."
 
 
 def test_bars_fit_any_width(bench: Bench, corpus: str, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def shop(tmp_path: Path) -> Shop:
 def server() -> Iterator[Server]:
     pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
     if program("initdb") is None:
-        pytest.skip("no PostgreSQL is installed here")
+        pytest.skip("PostgreSQL is not installed")
     with TemporaryDirectory() as folder, Server(Path(folder)) as server:  # its socket needs a short path
         yield server
 

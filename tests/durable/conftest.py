@@ -17,7 +17,7 @@ def server() -> Iterator[Server]:
     """A PostgreSQL with the tables of durable runs in a template, `prepared`."""
     pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
     if program("initdb") is None:
-        pytest.skip("no PostgreSQL is installed here")
+        pytest.skip("PostgreSQL is not installed")
     from flujo_aros.durable import Durable
 
     with TemporaryDirectory() as folder, Server(Path(folder)) as server:

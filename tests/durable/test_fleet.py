@@ -14,7 +14,7 @@ pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_ar
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.skipif(program("initdb") is None, reason="no PostgreSQL is installed here")
+@pytest.mark.skipif(program("initdb") is None, reason="PostgreSQL is not installed")
 def test_every_run_of_a_fleet_ends_whatever_happens_to_its_workers_and_its_database() -> None:
     command = [sys.executable, "-m", "benchmarks.fleet", "--runs", "120", "--kill-every", "0.7", "--concurrency", "2"]
     ended = subprocess.run(

@@ -20,9 +20,10 @@ from flujo_aros.lazy import naming_extra
 from flujo_aros.redaction import without_secrets
 
 with naming_extra("flujo_aros.database", "flujo_aros.database"):
-    from sqlalchemy import Engine, create_engine, event
+    from sqlalchemy import Column, Connection, Engine, MetaData, create_engine, event, insert, inspect, select, text
     from sqlalchemy.engine import URL, make_url
     from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+    from sqlalchemy.schema import CreateIndex, CreateTable
 
 _EXPECTED: Final = "expected a file, sqlite:///FILE or postgresql://USER@HOST/DATABASE"
 _log: Final = logging.getLogger("flujo_aros.database")
@@ -98,6 +99,43 @@ def open_engine(
             raise
         raise UsageError(f"the {noun} {shown(url)} {refusal(error, url)}") from error
     return engine
+
+
+def create_tables(connection: Connection, metadata: MetaData) -> None:
+    """Create what is missing of these tables: one process does, and others wait. A table of an earlier version gets the
+    columns that it lacks, which are NULL in its existing rows.
+    """
+    there = set(inspect(connection).get_table_names())
+    if not there.issuperset(metadata.tables):
+        is_sqlite = connection.dialect.name == "sqlite"
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if is_sqlite else f"SELECT pg_advisory_xact_lock({_LOCK})")
+    for table in metadata.sorted_tables:
+        connection.execute(CreateTable(table, if_not_exists=True))
+        columns = {column["name"] for column in inspect(connection).get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in columns:
+                kind = column.type.compile(connection.dialect)
+                connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"))
+        for index in sorted(table.indexes, key=lambda index: str(index.name)):
+            connection.execute(CreateIndex(index, if_not_exists=True))
+
+
+def check_version(connection: Connection, column: Column[int], known: int, what: str) -> None:
+    """Store the version of new tables in this column. Raises `UsageError` about `what` if theirs is newer than the one
+    that is `known`.
+    """
+    found = connection.execute(select(column)).scalar()
+    if found is None:
+        connection.execute(insert(column.table).values({column.name: known}))
+    elif found > known:
+        raise UsageError(
+            f"{what} was written by a later release of flujo_aros (format {found}, this one knows {known}); upgrade "
+            "with: pip install -U flujo_aros"
+        )
+
+
+_LOCK: Final = 4_711_042
+"""The key of the advisory lock that guards the creation of tables in PostgreSQL."""
 
 
 def shown(url: URL | str) -> str:

@@ -16,7 +16,6 @@ from decimal import Decimal
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Self, cast
 from uuid import uuid4
 
@@ -90,9 +89,7 @@ class ResultsFile:
                 return file
             file.close()  # another process has replaced the file in the meantime
 
-    def __exit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def tidy(self) -> dict[str, Done]:

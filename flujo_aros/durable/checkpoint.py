@@ -38,7 +38,6 @@ class EngineRows(Protocol):
         self, result: Mapping[str, Any], completed_at_epoch_ms: int, conn: sa.Connection
     ) -> None:
         """Record a step as a part of this transaction, if this execution owns the workflow."""
-        ...
 
 
 def rows_of(dbos: DBOS) -> EngineRows:

@@ -35,20 +35,16 @@ class Keeper(Protocol):
     @property
     def store(self) -> Store:
         """The store that contains the runs."""
-        ...
 
     @property
     def runners(self) -> Mapping[str, Runner]:
         """The runners of this process, by the version of their pipeline."""
-        ...
 
     def cancel(self, row: RunRow) -> None:
         """Request that the run be cancelled."""
-        ...
 
     def answer(self, row: RunRow, value: Any) -> None:
         """Answer the step that the run waits for."""
-        ...
 
 
 class DurableHandle:
@@ -56,16 +52,12 @@ class DurableHandle:
 
     def __init__(self, engine: Keeper, run_id: str) -> None:
         self._engine = engine
-        self._run_id = run_id
-
-    @property
-    def run_id(self) -> str:
+        self.run_id = run_id
         """The id of the run."""
-        return self._run_id
 
     async def row(self) -> RunRow:
         """Return the current row of the run."""
-        return await asyncio.to_thread(self._engine.store.run, self._run_id)
+        return await asyncio.to_thread(self._engine.store.run, self.run_id)
 
     async def status(self) -> str:
         """queued, running, paused, parked, cancelling, completed, degraded, failed or cancelled."""

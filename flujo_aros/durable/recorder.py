@@ -53,11 +53,9 @@ class Rows(Protocol):
 
     def write(self, run_id: str, epoch: int, starts: Table, settled: Table = (), texts: Table = ()) -> None:
         """Record which steps start (or start again), how steps have settled, and chunks of replies: all or none."""
-        ...
 
     def finish(self, run_id: str, epoch: int, starts: Table, settled: Table, ending: Ending) -> str:
         """Record how a run has ended, or that it pauses. For `completed`, every step that started must have settled."""
-        ...
 
 
 class RunRecording:

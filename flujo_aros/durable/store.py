@@ -22,7 +22,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.exc import SQLAlchemyError
 
-from flujo_aros.database import open_engine, refusal, shown
+from flujo_aros.database import check_version, create_tables, open_engine, refusal, shown
 from flujo_aros.durable.serializer import RejectedRow, decoded, of_ours
 from flujo_aros.errors import UsageError
 
@@ -261,19 +261,9 @@ class Store:
             exists = sa.inspect(connection).has_table(INFO.name)
             if not exists and not create:
                 raise UsageError(f"the database {self.shown} contains no durable runs; is this the right URL?")
-            if not exists:  # one process creates the tables, the others wait
-                connection.exec_driver_sql(
-                    "BEGIN IMMEDIATE" if self.is_sqlite else "SELECT pg_advisory_xact_lock(4242)"
-                )
-                _META.create_all(connection)
-            found = connection.execute(sa.select(INFO.c.format)).scalar()
-            if found is None:
-                connection.execute(INFO.insert().values(format=FORMAT))
-            elif found > FORMAT:
-                raise UsageError(
-                    f"the database {self.shown} was written by a later release of flujo_aros (format {found}, "
-                    f"this one knows {FORMAT}); upgrade with: pip install -U 'flujo_aros[durable]'"
-                )
+            if not exists:
+                create_tables(connection, _META)
+            check_version(connection, INFO.c.format, FORMAT, f"the database {self.shown}")
 
     @contextmanager
     def connection(self) -> Generator[sa.Connection]:

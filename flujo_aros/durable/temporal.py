@@ -468,23 +468,19 @@ class TemporalHandle:
 
     def __init__(self, engine: Temporal, run_id: str, given: Mapping[str, Any] | None = None) -> None:
         self._engine = engine
-        self._run_id = run_id
+        self.run_id = run_id
+        """The id of the run."""
         self._given = given
 
-    @property
-    def run_id(self) -> str:
-        """The id of the run."""
-        return self._run_id
-
     async def _workflow(self) -> WorkflowHandle[Any, Any]:
-        return (await self._engine.client()).get_workflow_handle(self._run_id)
+        return (await self._engine.client()).get_workflow_handle(self.run_id)
 
     async def _journal(self) -> Journal:
         """Return the state of the run. Raises `UsageError` if the server, or every worker, is unreachable."""
         try:
             journal: Journal = await (await self._workflow()).query("journal")
         except TemporalError as error:
-            raise UsageError(f"the state of run {self._run_id} cannot be queried: {error}") from error
+            raise UsageError(f"the state of run {self.run_id} cannot be queried: {error}") from error
         return journal
 
     async def status(self) -> str:
@@ -508,14 +504,14 @@ class TemporalHandle:
                     if journal["run"] is not None and journal["run"]["status"] == "paused":
                         return self._result_of(journal)
         except WorkflowFailureError as error:
-            raise UsageError(f"run {self._run_id} was ended by Temporal: {error.cause}") from error
+            raise UsageError(f"run {self.run_id} was ended by Temporal: {error.cause}") from error
         finally:
             waiting.cancel()
 
     def _result_of(self, journal: Journal) -> RunResult:
         row, steps = RunRow(**journal["run"]), [StepRow(**step) for step in journal["steps"]]
         if self._given is not None and (row.input, row.context) != (self._given["input"], self._given["context"]):
-            raise UsageError(another_request(self._run_id))
+            raise UsageError(another_request(self.run_id))
         runner = self._engine.inside.get(row.version)
         return result_of(row, steps, None if runner is None else runner.pipeline)
 
@@ -531,7 +527,7 @@ class TemporalHandle:
         """Answer a paused run. Raises `UsageError` if it is not paused."""
         status = await self.status()
         if status != "paused":
-            raise not_waiting(self._run_id, status)
+            raise not_waiting(self.run_id, status)
         await (await self._workflow()).signal("answer", {"value": value})
 
     async def check(self) -> list[str]:

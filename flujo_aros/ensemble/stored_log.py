@@ -7,10 +7,10 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Engine, Integer, MetaData, String, Table, Text, func, insert, inspect, select
+from sqlalchemy import Column, Connection, Engine, Integer, MetaData, String, Table, Text, func, insert, select
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from flujo_aros.database import cause, open_engine, shown
+from flujo_aros.database import cause, create_tables, open_engine, shown
 from flujo_aros.errors import UsageError
 
 _RUN_ID, _NAME = String(64), String(100)  # longer ones are rejected before they get here
@@ -96,8 +96,5 @@ def _json(value: dict[str, Any]) -> str:
 
 
 def _make_table(engine: Engine) -> None:
-    try:
-        _METADATA.create_all(engine)
-    except SQLAlchemyError:
-        if not inspect(engine).has_table(_EVENTS.name):  # another process has created it at the same time
-            raise
+    with engine.begin() as connection:
+        create_tables(connection, _METADATA)

@@ -18,6 +18,7 @@ from flujo_aros.host import LOCAL_MODEL, AgentSpec
 from flujo_aros.json_data import is_dict, is_integer, is_number
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.pipeline.fanout import FanOut
+from flujo_aros.pipeline.human import judged_answer, rejected_answer
 from flujo_aros.pipeline.ledger import PauseRun, Settlement, emit_note
 from flujo_aros.pipeline.model import STEP_NAME, Pipeline, PipelineStep, StepContext, as_body
 from flujo_aros.pipeline.names import Where
@@ -296,11 +297,10 @@ class Agree(PipelineStep):
         schema = self.contract.json_schema or None
         if context.answer is None:
             raise PauseRun(question, schema)
-        verdict = self.contract.validate(context.answer.value)
-        if isinstance(verdict, Invalid):
-            problems = "; ".join(f"{issue.path}: {issue.message}" for issue in verdict.issues[:5])
-            raise PauseRun(f"{question}\nThe answer was not accepted: {problems}", schema, rejected=True)
-        return Accepted(verdict.value, Trust.CLEAN, "person", (), as_json(context.answer.value))
+        outcome = judged_answer(context.answer.value, self.contract)
+        if not isinstance(outcome, Accepted):
+            raise PauseRun(rejected_answer(question, outcome), schema, rejected=True)
+        return replace(outcome, origin="person")
 
     def _note(
         self, made: Agreement[Any], ended: Sequence[BodyResult], outcome: Outcome[Any], resolved: Sequence[str]

@@ -115,7 +115,6 @@ class Branch(PipelineStep):
 
     def prepare(self) -> None:
         """Import the function of the condition. Raises `UsageError`."""
-        super().prepare()
         if not isinstance(self._picks, Condition):
             resolved(self._picks, step=self.name)
 
@@ -283,7 +282,6 @@ class Loop(PipelineStep):
 
     def prepare(self) -> None:
         """Import the functions that the step names. Raises `UsageError` if one cannot be imported."""
-        super().prepare()
         for function in (self.initial_input_mapper, self.iteration_input_mapper, self.loop_output_mapper, self._exit):
             if function is not None and not isinstance(function, Condition):
                 resolved(function, step=self.name)
@@ -536,11 +534,9 @@ class Cache(Protocol):
 
     def get(self, key: str) -> CacheEntry | None:
         """Return the entry for this key, or None."""
-        ...
 
     def put(self, key: str, entry: CacheEntry) -> None:
         """Store an entry."""
-        ...
 
 
 class MemoryCache:

@@ -168,12 +168,17 @@ def reduced(how: str, values: Mapping[str, Any]) -> Any:
 
 def _union(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return all members of all values. A member that two branches have must be the same value in both."""
-    by_branch: dict[str, list[Write]] = {}
-    for name, value in values.items():
-        if (members := members_of(value)) is None:
-            raise UsageError(f"reduce: union needs a mapping from each branch; {name!r} returned {kind_of(value)}")
-        by_branch[name] = members
-    return {path[0]: member for path, member in merged_writes(by_branch, "error_on_conflict")}
+    members = _members(values, "reduce: union needs a mapping from each branch; {} returned {}")
+    return {path[0]: member for path, member in merged_writes(members, "error_on_conflict")}
+
+
+def _members(values: Mapping[str, Any], message: str) -> dict[str, list[Write]]:
+    """Return the members of the values, which are mappings. Raises `UsageError` with the branch that has another."""
+    found = {name: members_of(value) for name, value in values.items()}
+    for name, members in found.items():
+        if members is None:
+            raise UsageError(message.format(repr(name), kind_of(values[name])))
+    return cast("dict[str, list[Write]]", found)
 
 
 def _concat(values: Mapping[str, Any]) -> Any:
@@ -276,7 +281,6 @@ class Parallel(TakesInput):
 
     def prepare(self) -> None:
         """Import the function that `reduce` names. Raises `UsageError`."""
-        super().prepare()
         if isinstance(self.reduce, str) and self.reduce not in REDUCERS:
             resolved(self.reduce, step=self.name)
 
@@ -308,7 +312,8 @@ class Parallel(TakesInput):
         values = {name: body.value for name, body in good.items()}
         writes = merged_writes({name: self._writes(name, body) for name, body in good.items()}, self.merge_strategy)
         if self.updates_context and self.ignore_branch_names:
-            writes = (*writes, *self._members(values))
+            members = _members(values, "branch {} returned {}, which cannot be merged into the context")
+            writes = (*writes, *merged_writes(members, self.merge_strategy))
         value: Any = values
         if isinstance(self.reduce, str) and self.reduce in REDUCERS:
             value = reduced(self.reduce, values)
@@ -328,14 +333,6 @@ class Parallel(TakesInput):
             return body.writes
         allowed = self.field_mapping.get(name, ())
         return tuple((path, value) for path, value in body.writes if path[0] in allowed or ".".join(path) in allowed)
-
-    def _members(self, values: Mapping[str, Any]) -> tuple[Write, ...]:
-        by_branch: dict[str, list[Write]] = {}
-        for name, value in values.items():
-            if (members := members_of(value)) is None:
-                raise UsageError(f"branch {name!r} returned {kind_of(value)}, which cannot be merged into the context")
-            by_branch[name] = members
-        return merged_writes(by_branch, self.merge_strategy)
 
     def _problems(self) -> Iterator[tuple[str, str]]:
         if not self.branches:

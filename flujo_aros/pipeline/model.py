@@ -296,12 +296,7 @@ class PipelineStep(Generic[T_co]):
         return False
 
     def prepare(self) -> None:
-        """Raise a `UsageError` for errors that can be detected before any model call."""
-        for body in self.bodies.values():
-            for step in body.steps:
-                step.prepare()
-        if self.fallback is not None:
-            self.fallback.prepare()
+        """Raise a `UsageError` for errors of the step itself that can be detected before any model call."""
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Run the step. Any exception settles it, so nothing has to be caught here; events are emitted through

@@ -33,7 +33,7 @@ from flujo_aros.pipeline.execution import Budget, Execution, Frame, LiveOf, Reco
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot, emit_run_finished
 from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepLimits, as_pipeline
 from flujo_aros.pipeline.options import Option, has, is_a, known_options, reject_wrong_option
-from flujo_aros.pipeline.pause import as_given, fingerprint, paused_run, slots_of
+from flujo_aros.pipeline.pause import as_given, every_step, fingerprint, paused_run, slots_of
 from flujo_aros.pipeline.results import DeferredWork, PausedRun, RunResult, RunStatus, StepResult, T_co, Work
 from flujo_aros.pipeline.values import SharedContext
 from flujo_aros.redaction import secrets_among
@@ -124,27 +124,21 @@ class Handle(Protocol):
     @property
     def run_id(self) -> str:
         """The id of the run."""
-        ...
 
     async def status(self) -> str:
         """Return the status: queued, running, paused, parked, completed, degraded, failed or cancelled."""
-        ...
 
     async def result(self) -> RunResult:
         """Wait for the result of the run, which may be paused."""
-        ...
 
     def stream(self, offset: int = 0) -> AsyncGenerator[tuple[int, StreamEvent]]:
         """Return the events of the run from an offset on, each with the next offset, until the run has ended."""
-        ...
 
     async def cancel(self) -> None:
         """Cancel the run."""
-        ...
 
     async def answer(self, value: Any) -> None:
         """Answer a paused run, which then continues."""
-        ...
 
 
 class Engine(Protocol):
@@ -152,13 +146,11 @@ class Engine(Protocol):
 
     async def run(self, runner: Runner, task: RunTask) -> RunResult:
         """Execute a run and return its result."""
-        ...
 
     async def submit(
         self, runner: Runner, task: RunTask, *, queue: str, priority: int | None, partition: str | None
     ) -> Handle:
         """Start a run without waiting for it."""
-        ...
 
 
 class InProcess:
@@ -421,7 +413,7 @@ class Runner(Generic[T_co]):
     def prepare(self) -> None:
         """Raise `UsageError` for a model or an agent that cannot exist, as every run does before it starts."""
         if not self._prepared:
-            for step in self.pipeline.steps:
+            for step in every_step(self.pipeline):
                 step.prepare()
             self._check_local_models()
             self._prepared = True
@@ -569,18 +561,12 @@ def _all_of(listening: Sequence[LiveOf]) -> LiveOf | None:
 
 
 def _secrets_in(pipeline: Pipeline) -> Iterator[str]:
-    # Any value from the environment may be a secret, except for the name of a model.
-    yield from (value for value in pipeline.environment if len(value) >= _LEAST_SECRET and value not in pipeline.models)
-    for step in pipeline.steps:
-        yield from _secrets_of(step)
-
-
-def _secrets_of(step: PipelineStep) -> Iterator[str]:
-    yield from secrets_among(step)
-    for body in step.bodies.values():
-        yield from _secrets_in(body)
-    if step.fallback is not None:
-        yield from _secrets_of(step.fallback)
+    pipelines = [pipeline]
+    for step in every_step(pipeline):
+        yield from secrets_among(step)
+        pipelines += step.bodies.values()
+    for each in pipelines:  # any value from the environment may be a secret, except for the name of a model
+        yield from (value for value in each.environment if len(value) >= _LEAST_SECRET and value not in each.models)
 
 
 def _loop_is_running() -> bool:

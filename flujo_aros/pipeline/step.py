@@ -748,7 +748,6 @@ class Step(TakesInput[T_co]):
                 check_agent(agent, tools)
             except UsageError as error:
                 raise UsageError(f"step {self.name!r}: {error}", step=self.name) from error
-        super().prepare()
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Call the agent. The outcome may be a rejection: that is a failed step, not an exception."""
@@ -870,7 +869,6 @@ class CallFunction(Protocol[T_co]):
 
     def __call__(self, value: Any, /, *args: Any, **params: Any) -> T_co:
         """Return the value of the step, its outcome, or an awaitable of either."""
-        ...
 
 
 @known_options
@@ -930,7 +928,6 @@ class Call(TakesInput[T_co]):
         """Import the function, so that an invalid name fails before any model call. Raises `UsageError`."""
         if self._agent_step is None:
             self._resolve()
-        super().prepare()
 
     @property
     def agent(self) -> Any:

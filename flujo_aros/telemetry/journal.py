@@ -15,15 +15,13 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.schema import CreateIndex, CreateTable
 
-from flujo_aros.database import cause, database_url, open_engine, shown
+from flujo_aros.database import cause, check_version, create_tables, database_url, open_engine, shown
 from flujo_aros.errors import UsageError
 from flujo_aros.events import Event, RunStarted
 from flujo_aros.recovery import Achieved, Evidence
@@ -74,8 +72,6 @@ DEFAULT: Final = "sqlite:///.aros/runs.sqlite"
 
 _WAIT: Final = 5.0
 """The maximum time in seconds that a run waits for its journal file: the run matters more than its record."""
-_LOCK: Final = 4_711_042
-"""The key of the advisory lock that guards the creation of tables in PostgreSQL."""
 
 
 def open_database(source: str | Path, *, create: bool = True) -> sa.Engine:
@@ -95,32 +91,8 @@ def file_of(source: str | Path) -> Path | None:
 
 def _make_tables(engine: sa.Engine) -> None:
     with engine.begin() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
-        for table in METADATA.sorted_tables:
-            connection.execute(CreateTable(table, if_not_exists=True))
-            _add_columns(connection, table)
-            for index in sorted(table.indexes, key=lambda index: str(index.name)):
-                connection.execute(CreateIndex(index, if_not_exists=True))
-        found = connection.execute(sa.select(ABOUT.c.version)).scalars().all()
-        if not found:
-            # Another process may have written the version in the meantime.
-            connection.execute(
-                sa.text("INSERT INTO aros_journal (version) VALUES (:now) ON CONFLICT DO NOTHING"), {"now": VERSION}
-            )
-        elif max(found) > VERSION:
-            raise UsageError(
-                "the journal was written by a newer version of flujo_aros: upgrade, or name another journal"
-            )
-
-
-def _add_columns(connection: sa.Connection, table: sa.Table) -> None:
-    """Add the columns that a journal of an earlier version lacks. Its existing rows have NULL there."""
-    there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
-    for column in table.columns:
-        if column.name not in there:
-            kind = column.type.compile(connection.dialect)
-            connection.execute(sa.text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"))
+        create_tables(connection, METADATA)
+        check_version(connection, ABOUT.c.version, VERSION, "the journal")
 
 
 _Row: TypeAlias = dict[str, Any]
@@ -396,9 +368,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def flush(self, timeout: float = 10.0) -> bool:

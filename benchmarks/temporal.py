@@ -84,7 +84,7 @@ def execute_on_temporal(url: str, run_id: str, folder: Path, hooks: Hooks) -> Ru
         if not workflow.unsafe.is_replaying():
             hooks.hook(what)
 
-    hook_methods(hook, _Rows, ("started", "settled", "finish"))
+    hook_methods(hook, _Rows, ("write", "finish"))
     original = _ArosRun._make_call
 
     async def hooked(self: _ArosRun, key: str, make: Any, keep: Any) -> Any:
@@ -144,7 +144,7 @@ class TemporalSweep(Sweep):
     def _ended(self, url: str, run_id: str, folder: Path) -> dict[str, Any] | None:
         looked = folder / "look"
         looked.mkdir(exist_ok=True)
-        if in_child(looked, lambda: ended(url, run_id), self.longest_life) != 0:
+        if in_child(looked, lambda: ended(url, run_id), self.process_timeout) != 0:
             raise SystemExit(f"the server cannot be asked: {(looked / 'error').read_text()}")
         found: dict[str, Any] | None = json.loads((looked / "result").read_text())
         return found

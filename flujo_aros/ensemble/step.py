@@ -1,8 +1,8 @@
-"""`Ensemble`: a cast of agents that take turns over an event log, as a step of a pipeline.
+"""The pipeline step `Ensemble`: a cast of agents that take turns and share an event log.
 
-Subscriptions and schedules decide who speaks, never a model: the next speaker is the due agent that has waited longest
-or, in a tie, comes first in the cast. One turn belongs to one agent, and its event is appended as the turn ends, so a
-run that was killed resumes at that turn from the log alone.
+Subscriptions and schedules select the next speaker, never a model: it is the due agent that has waited longest or, in a
+tie, the first one in the cast. Each turn belongs to one agent, whose event is appended when the turn ends, so a killed
+run resumes at the interrupted turn from the log alone.
 """
 
 from __future__ import annotations
@@ -57,26 +57,26 @@ if TYPE_CHECKING:
     from flujo_aros.host import CallMade, CallRecorder, PendingCall, Record
 
 _CONDUCTOR: Final = "conductor"
-_LEAST_SAID: Final = 24
-_MOST_SAID: Final = 240
-_MOST_IN_A_FIELD: Final = 80
-"""The minimum and maximum length of a text, and the maximum of a further field, if a provider enforces the schema."""
+_MIN_TEXT: Final = 24
+_MAX_TEXT: Final = 240
+_MAX_FIELD: Final = 80
+"""The minimum and maximum length of the text, and the maximum of other fields, if a provider enforces the schema."""
 _EVENT: Final = "Write the JSON event of {name}. Its `text` is "
 """If a provider enforces the schema, nothing else in the prompt describes the reply. A small model that is not asked
 for JSON begins a sentence, is forced to write a brace, and continues with noise."""
-_LINE: Final = _EVENT + "what {name} says now: one or two sentences, in character, that take this on."
+_LINE: Final = _EVENT + "what {name} says next: one or two sentences, in character, that respond to this."
 _BELIEF: Final = (
-    _EVENT + "ONE belief of {name} about itself or the world, in one sentence, to remember in place of all this."
+    _EVENT + "ONE belief that {name} holds about itself or the world, in one sentence that replaces these memories."
 )
 _VERDICT: Final = ("winner", "scores", "no_contest")
 """The fields of a verdict. They are discarded if the agent was not asked for one."""
 _OWN_LINES: Final = 12
-"""The number of its own last lines that an agent must not repeat."""
+"""The number of an agent's last lines that it must not repeat."""
 _FIRST_LINES: Final = 3
-"""The number of its first lines that, with its persona, show how an agent speaks."""
-_MOST_FAILED: Final = 3
-"""How many turns in a row may fail, for each agent of the cast, before the run is given up; and how many turns in a row
-the only agent that could continue gets for a line that counts."""
+"""The number of an agent's first lines that, with its persona, define its style."""
+_MAX_FAILURES: Final = 3
+"""The number of consecutive failed turns, per agent of the cast, that end the run; and the number of consecutive turns
+that the only agent able to continue gets to say something that counts."""
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=\S)")
 _BELIEF_ID: Final = re.compile(r"\bb\d+\b")
 
@@ -95,7 +95,7 @@ def _is_reference(given: object) -> bool:
 _STOP: Final = Option(
     "kinds",
     "kinds of events, or a function of an event",
-    "a string that an agent says is `completion_signal`",
+    "use `completion_signal` for a string that an agent says",
     fits=lambda given: isinstance(given, str) or callable(given) or list_of(str)(given),
 )
 _CAST: Final = Option("special", "a list of manifests, mappings or paths", fits=list_of(object))
@@ -108,27 +108,28 @@ Share: TypeAlias = Annotated[float, Gt(0), Le(1), Option(words="a number above 0
 @known_options
 @dataclass(frozen=True)
 class Ensemble(TakesInput):
-    """Lets a cast of agents take turns until `turns` have been played, or something ends the run earlier.
+    """Lets a cast of agents take turns until `turns` have been played or a stop condition is met.
 
-    `cast` are manifests, mappings, or paths of YAML files; `profiles` maps the `model_profile` of each to an
-    `AgentSpec` or the name of a model. A `model_profile` that is not among them may itself be the name of a model, and
-    `default` is then the local model. The run starts with `run.started`, whose text is the `input`. `log` keeps the
-    events: an `EventLog`, or a file or URL for one; a log that already has events is continued, beliefs included.
+    `cast` is a list of manifests, mappings, or paths of YAML files. `profiles` maps each `model_profile` to an
+    `AgentSpec` or the name of a model. A `model_profile` that is not in `profiles` may itself be the name of a model;
+    `default` then means the local model. The run starts with the event `run.started`, whose text is the `input`. `log`
+    stores the events: an `EventLog`, or a file or URL for one. A log that already contains events is continued, with
+    the beliefs of its agents.
 
-    `stop` ends the run: an event of this kind, or of one of these kinds (which are then in `stop_on`), or a function of
-    each event that returns true. `completion_signal` is a string that ends it when an agent says it. `inject` maps a
-    turn to the message of the user before it. The run also ends when no agent is due any more; if the last turn was
-    skipped or failed, its agent is asked again first, at most twice in a row.
+    `stop` ends the run: a kind of event, a list of kinds (both are added to `stop_on`), or a function that is called
+    with each event and returns true to stop. `completion_signal` is a string that ends the run when an agent says it.
+    `inject` maps a turn to a user message that precedes it. The run also ends when no agent is due any more; if the
+    last turn was skipped or failed, its agent is asked again first, at most twice in a row.
 
-    A line that repeats an earlier one of its speaker, or one it has just heard, by `repetition` or more (0 to 1), or
-    that has drifted from the persona by `drift` or more, must be reworded once; a line that still repeats is skipped.
-    None turns either off. Without `reflection` no agent forms beliefs.
+    A line is rewritten once if it repeats an earlier line of its speaker, or one that the speaker has just heard, by
+    `repetition` or more (0 to 1), or if it differs from the persona by `drift` or more. If it still repeats, the turn
+    is skipped. None turns either check off. Without `reflection`, agents form no beliefs.
 
-    A turn whose agent calls a tool that needs an approval pauses the run; with the answer, that turn continues.
+    If an agent calls a tool that needs approval, the run pauses, and continues the same turn with the answer.
 
-    A failed turn is isolated: the log records it, and the next agent speaks. When the budget is used up, the log is
-    finished and the step fails with the limit. The value has the statistics, the beliefs, the last verdict and the
-    reason why the run ended; `missing` lists the kinds of `stop_on` if none of them occurred.
+    A failed turn does not fail the step: the log records it, and the next agent speaks. When the budget is exhausted,
+    the log is finished and the step fails with the limit. The value contains the statistics, the beliefs, the last
+    verdict and the reason why the run ended; `missing` lists the kinds of `stop_on` if none of them occurred.
 
     >>> owl = Manifest(name="owl", persona="An owl.", subscribes_to=["run.started"], may_emit=["agent.spoke"])
     >>> Ensemble("wood", cast=[owl], profiles={"default": "local:smollm2"}, turns=3).kind
@@ -147,14 +148,14 @@ class Ensemble(TakesInput):
     stop_on: Sequence[str] = ()
     """Kinds of events that end the run."""
     stop: Annotated[str | Sequence[str] | Callable[[LogEvent], bool], _STOP] | None = None
-    """Kinds of events that end the run, or a function of each event, package.module:name."""
+    """Kinds of events that end the run, or a function that is called with each event, as package.module:name."""
     completion_signal: Annotated[str, MinLen(1), Option(words="a string that is not empty")] | None = None
     """The string with which an agent ends the run."""
     inject: Annotated[Mapping[int, str], _INJECT] = field(default_factory=dict[int, str])
     repetition: Share | None = 0.85
     """The share of already spoken words at which a line counts as repeated."""
     drift: Share | None = None
-    """The distance from the persona at which an agent is asked for another line."""
+    """The distance from the persona at which a line must be rewritten."""
     reflection: bool = True
     """Whether agents form beliefs."""
     kind: str = field(default="ensemble", init=False, repr=False)
@@ -172,14 +173,14 @@ class Ensemble(TakesInput):
             _ = self.step_of(manifest)
 
     def _stop_kinds(self) -> Iterator[str]:
-        """Yield the kinds of events in `stop`, which from then on is a function, or None."""
+        """Yield the kinds of events in `stop`, and set it to None unless it is a function."""
         if self.stop is None or callable(self.stop) or _is_reference(self.stop):
             return
         yield from [self.stop] if isinstance(self.stop, str) else self.stop
         put(self, stop=None)
 
     def _named_profiles(self) -> Iterator[tuple[str, AgentSpec | str]]:
-        """Yield the profiles, and those that are the name of a model."""
+        """Yield the given profiles, and one for each `model_profile` that is the name of a model."""
         yield from self.profiles.items()
         for name in sorted({manifest.model_profile for manifest in self.manifests} - self.profiles.keys()):
             if name == DEFAULT_PROFILE:
@@ -188,13 +189,13 @@ class Ensemble(TakesInput):
                 yield name, name
 
     def _problems(self) -> Iterator[tuple[str, str]]:
-        """Yield each problem, after the option that has it."""
+        """Yield the name of each invalid option, with the problem."""
         names = [manifest.name for manifest in self.manifests]
         if not names:
             yield "cast", "an ensemble needs a cast"
         for at, name in enumerate(names):
             if name in (*names[:at], "user", _CONDUCTOR):
-                yield f"cast.{at}.name", f"the name {name!r} is taken; each agent of the cast needs its own"
+                yield f"cast.{at}.name", f"the name {name!r} is already taken; every agent needs a unique name"
         for at, manifest in enumerate(self.manifests):
             if manifest.model_profile not in self.profiles:
                 known = nearest(manifest.model_profile, self.profiles)
@@ -217,7 +218,7 @@ class Ensemble(TakesInput):
 
     @property
     def asked(self) -> tuple[Step, ...]:
-        """The steps of its turns: for each agent, one for its lines and one for its beliefs."""
+        """The agent steps that turns run: for each agent, one for its lines and one for its beliefs."""
         reflecting = self.manifests if self.reflection else ()
         return tuple(map(self.step_of, self.manifests)) + tuple(
             self.step_of(each, reflecting=True, replacing=True) for each in reflecting
@@ -225,7 +226,7 @@ class Ensemble(TakesInput):
 
     @property
     def most_asked(self) -> int:
-        """The maximum number of times that one of them runs: once in each turn, and once more to reword a line."""
+        """The maximum number of times that one of these steps runs: twice in each turn, to rewrite a line once."""
         return 2 * self.turns
 
     @property
@@ -243,8 +244,8 @@ class Ensemble(TakesInput):
     def step_of(self, manifest: Manifest, *, reflecting: bool = False, replacing: bool = False, turn: int = 0) -> Step:
         """Return the agent step of one turn; its input is the prompt.
 
-        The seed of a profile increases with the turns: with a fixed seed, an agent with the same input repeats itself
-        forever.
+        The seed of a profile is increased by the turn: with a fixed seed, an agent with the same input would repeat
+        itself forever.
         """
         profile = cast("AgentSpec", self.profiles[manifest.model_profile])
         identity = f"You are {manifest.name}, a {manifest.role}.\n{manifest.persona.strip()}"
@@ -267,7 +268,7 @@ class Ensemble(TakesInput):
         return reason in ("turns", "budget") and turn < self.turns
 
     def has_ended(self) -> bool:
-        """Return whether the log contains a finished run, so that this one asks no model."""
+        """Return whether the log contains a finished run, so that this run needs no model calls."""
         with nullcontext(self.log) if isinstance(self.log, EventLog) else EventLog(self.log) as log:
             played = [event for event in log if event.actor != "user"]
         if not played or played[-1].kind != "run.finished":
@@ -275,7 +276,7 @@ class Ensemble(TakesInput):
         return not self.continues(str(played[-1].payload.get("reason")), max(event.turn for event in played))
 
     async def run(self, context: StepContext) -> Settlement[Any]:
-        """Play the turns that the log does not have yet."""
+        """Play the turns that are not yet in the log."""
         given = self._given.value(context.names())
         with nullcontext(self.log) if isinstance(self.log, EventLog) else EventLog(self.log) as log:
             run = _Run(self, log, context)
@@ -292,11 +293,11 @@ class Ensemble(TakesInput):
 
 
 _Entry: TypeAlias = tuple[str, str, dict[str, Any], dict[str, Any]]
-"""Kind, actor, payload and meta of an event that is to be appended."""
+"""The kind, actor, payload and metadata of an event to append."""
 
 
 class _Member:
-    """The state of one agent during a run, all of it derived from the log."""
+    """The state of one agent during a run, derived entirely from the log."""
 
     def __init__(self, manifest: Manifest, *, reflection: bool) -> None:
         self.manifest = manifest
@@ -336,19 +337,19 @@ class _Member:
 
 
 class Spoken(EventContract):
-    """An event of a sentence or two: the schema that a provider enforces bounds its strings and takes no other fields.
+    """The contract of a short event: the enforced schema limits the length of strings and allows no other fields.
 
-    A small model would otherwise stop after one word, or never, adding fields that were not requested. Reading is not
-    stricter than for any other event.
+    Otherwise a small model stops after one word, or never, adding fields that were not requested. The limits apply only
+    to the schema that the provider enforces, not to the reading of replies.
     """
 
     @cached_property
     def json_schema(self) -> dict[str, Any]:
-        """The schema of an event, with bounds on the length of its strings, and without further fields."""
+        """The schema of an event, with limits on the length of its strings, and without other fields."""
         schema = super().json_schema
         members = cast("dict[str, dict[str, Any]]", schema["properties"])
-        bounds = {name: {"maxLength": _MOST_IN_A_FIELD} for name in members if name != "kind"}
-        bounds["text"] = {"minLength": _LEAST_SAID, "maxLength": _MOST_SAID}
+        bounds = {name: {"maxLength": _MAX_FIELD} for name in members if name != "kind"}
+        bounds["text"] = {"minLength": _MIN_TEXT, "maxLength": _MAX_TEXT}
         bounded = {
             name: {**part, **bounds.get(name, {})} if part.get("type") == "string" else part
             for name, part in members.items()
@@ -357,24 +358,24 @@ class Spoken(EventContract):
 
     @classmethod
     def of(cls, contract: EventContract) -> Spoken:
-        """Return the same contract with bounded strings in its schema."""
+        """Return the same contract with the limits in its schema."""
         return cls(**{each.name: getattr(contract, each.name) for each in fields(contract)})
 
 
-_ANOTHER_KIND: Final = ("enum-case", "fallback-kind")
-"""The repairs of an event whose kind was not granted as written."""
+_KIND_REPAIRS: Final = ("enum-case", "fallback-kind")
+"""The repairs of an event whose kind, as written, is not one that the agent may emit."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """The result of asking an agent: its event, or why there is none, and the usage."""
+    """The result of asking an agent: its event or the reason why there is none, and the usage."""
 
     said: Accepted[Any] | None
     why: str
     calls: int
     usage: Usage
     repaired: int
-    """The repairs of its event, and of the one that it rewords."""
+    """The number of repairs of the event, and of the one that it rewrites."""
 
     def meta(self, model: str) -> dict[str, Any]:
         repairs = () if self.said is None else self.said.repairs
@@ -382,16 +383,16 @@ class _Turn:
             "repairs": self.repaired,
             "model": model,
             "trust": None if self.said is None else self.said.trust.value,
-            "corrected": any(repair.path == "$.kind" and repair.code in _ANOTHER_KIND for repair in repairs),
+            "corrected": any(repair.path == "$.kind" and repair.code in _KIND_REPAIRS for repair in repairs),
             "reasks": max(self.calls - 1, 0),
             **self.usage.to_dict(),
         }
 
 
 class _PausedTurn(BaseModel):
-    """The state that a turn needs to continue after a decision on its tool calls, besides its agent's conversation.
+    """The state that, besides the agent's conversation, a turn needs to continue after a decision on its tool calls.
 
-    `calls` and `usage` are those of the turn so far, `repairs` those of the run. `events` is the log if it is only in
+    `calls` and `usage` count the turn so far, `repairs` the whole run. `events` contains the log if it is only in
     memory.
     """
 
@@ -407,7 +408,7 @@ class _PausedTurn(BaseModel):
 
 
 class _Run:
-    """One run over one log."""
+    """One run of an ensemble on one log."""
 
     def __init__(self, ensemble: Ensemble, log: EventLog, context: StepContext) -> None:
         self.ensemble, self.log, self.context = ensemble, log, context
@@ -420,7 +421,7 @@ class _Run:
         self.failed = 0
         self.mute = ""
         self.mute_turns = 0
-        """The agent whose last turn was skipped or failed, and how many of its turns in a row."""
+        """The agent whose last turn was skipped or failed, and the number of such turns in a row."""
         self.why = "no agent was ever due"
         stop = ensemble.stop
         self._stop = None if stop is None else resolved(cast("FunctionLike", stop), step=ensemble.name)
@@ -458,7 +459,7 @@ class _Run:
         }
 
     async def play(self, given: str) -> str:
-        """Play to the end. Returns the reason why the run ended."""
+        """Play the run to its end. Returns the reason why it ended."""
         await self._count_kept()
         if not len(self.log):
             self._append([("run.started", _CONDUCTOR, {"text": given})], turn=0)
@@ -476,7 +477,7 @@ class _Run:
         return self.reason
 
     async def _count_kept(self) -> None:
-        """Count the usage of the turns before the crash, in a durable run that resumes from its log."""
+        """Add the usage of the turns before a crash, in a durable run that resumes from its log."""
         calls = host.recorder()
         if calls is None:
             return
@@ -492,7 +493,7 @@ class _Run:
                 self.context.spend(usage_from(event.meta))
 
     async def _next(self) -> None:
-        """Play the next turn; if no agent is due, it passes."""
+        """Play the next turn. If no agent is due, the turn passes without an event."""
         turn = self.turn + 1
         if turn > self.ensemble.turns:
             self.reason = "turns"
@@ -509,25 +510,26 @@ class _Run:
         result: _Entry | BaseException = ended[0]
         if isinstance(result, BaseException):
             if not isinstance(result, Exception) or isinstance(result, (*host.USED_UP, PauseRun, UsageError)):
-                raise result  # this is not the agent's failure, or no failure at all
+                raise result  # not a failure of the agent
             name = type(result).__name__
             result = ("turn.failed", _CONDUCTOR, {"agent": member.name, "reason": f"{name}: {result}"[:500]}, {})
         self.turn = turn
         self._append([result], turn=turn)
 
     def _due(self, turn: int) -> _Member | None:
-        """Return the agent whose turn it is. If none is due any more, the one that just had nothing to say is asked
-        again.
+        """Return the agent whose turn it is, or None if no agent is due.
+
+        If no agent is due any more, the one whose turn was just skipped or failed gets another turn.
         """
         if self._paused is not None:
             return next(member for member in self.members if member.name == self._paused.agent)
         due = [member for member in self.members if member.is_due(turn)]
-        if not due and self.mute_turns < _MOST_FAILED and not self._may_continue(turn):
+        if not due and self.mute_turns < _MAX_FAILURES and not self._may_continue(turn):
             due = [member for member in self.members if member.name == self.mute]
         return min(due, key=lambda each: each.acted, default=None)
 
     def _may_continue(self, turn: int) -> bool:
-        """Return whether an agent will be due in a later turn although none speaks in this one."""
+        """Return whether an agent may become due in a later turn even if none speaks in this one."""
         ticks = any(member.manifest.schedule.tick_every is not None for member in self.members)
         return ticks or any(each > turn for each in self.ensemble.inject)
 
@@ -541,11 +543,11 @@ class _Run:
         step, prompt = self._step(member), self._prompt(member)
         reworded = self._paused is not None and self._paused.reworded
         turn = await self._ask(step, prompt)
-        trouble = None if reworded else self._trouble(member, turn)
-        if trouble is not None:
-            turn = await self._ask(step, f"{prompt}\n\n{trouble}", earlier=turn)
+        instruction = None if reworded else self._rewrite_instruction(member, turn)
+        if instruction is not None:
+            turn = await self._ask(step, f"{prompt}\n\n{instruction}", earlier=turn)
         meta = turn.meta(step.facts.agent.model)
-        meta["reworded"] = reworded or trouble is not None
+        meta["reworded"] = reworded or instruction is not None
         if turn.said is None:
             return "turn.failed", _CONDUCTOR, {"agent": member.name, "reason": turn.why}, meta
         event = turn.said.value
@@ -565,7 +567,7 @@ class _Run:
         return event.kind, member.name, payload, meta
 
     def _why_skipped(self, member: _Member, event: Event, repeated: float) -> str | None:
-        """Return the reason why a line does not count, or None if it does. A verdict counts in any wording."""
+        """Return the reason why a turn is skipped, or None if its line counts. A verdict always counts."""
         limit = self.ensemble.repetition
         if event.says_nothing and event.winner is None:
             return "it has nothing to say"
@@ -575,23 +577,23 @@ class _Run:
             return "it repeats itself"
         return "it repeats others" if self._repeats_another(member, event.text) else None
 
-    def _trouble(self, member: _Member, turn: _Turn) -> str | None:
-        """Return the instruction for an agent whose line must be reworded, or None if the line is fine."""
+    def _rewrite_instruction(self, member: _Member, turn: _Turn) -> str | None:
+        """Return the instruction for rewriting a line, or None if the line is acceptable."""
         if turn.said is None:
             return None
         text, limits = turn.said.value.text, self.ensemble
         if turn.said.value.says_nothing or (limits.repetition is not None and stutter(text) >= limits.repetition):
             return "Say one or two sentences in your own voice."
         if limits.repetition is not None and repetition(text, member.lines) >= limits.repetition:
-            return f"You have said this already: {text}\nSay something new that takes the scene on."
+            return f"You have already said this: {text}\nSay something new that moves the scene forward."
         if self._repeats_another(member, text):
-            return f"That has been said already: {text}\nSay something new, in your own voice, that takes the scene on."
+            return f"This was already said: {text}\nSay something new, in your own voice, that moves the scene forward."
         if limits.drift is not None and drift(text, " ".join(member.own_words)) >= limits.drift:
             return f"That does not sound like you. Remember who you are: {member.manifest.persona.strip()}"
         return None
 
     def _repeats_another(self, member: _Member, text: str) -> bool:
-        """Return whether a line repeats one that its speaker has just heard from another agent."""
+        """Return whether a line repeats one that the speaker has just heard from another agent."""
         limit = self.ensemble.repetition
         heard = (each.text for each in member.memory.window if each.actor != member.name)
         return limit is not None and repetition(text, heard) >= limit
@@ -606,7 +608,9 @@ class _Run:
             f"WHAT YOU BELIEVE SO FAR\n{beliefs}" if held else "",
             f"RECENT MEMORY\n{member.memory.format_for_prompt(seen)}",
             f"TASK\n{_BELIEF.format(name=member.name)}",
-            "`replaces` names the beliefs above that it replaces, such as b1, or is empty." if replacing else "",
+            "`replaces` lists the beliefs above that the new one replaces, such as b1, or is empty."
+            if replacing
+            else "",
         ]
         turn = await self._ask(step, "\n\n".join(part for part in parts if part), reflecting=True)
         meta = turn.meta(step.facts.agent.model)
@@ -633,10 +637,9 @@ class _Run:
         return self._steps[key]
 
     async def _ask(self, step: Step, prompt: str, *, reflecting: bool = False, earlier: _Turn | None = None) -> _Turn:
-        """Ask an agent, or continue with the request from before the pause. `earlier` is the first try of the same
-        turn.
+        """Ask an agent, or continue its conversation after a pause. `earlier` is the first attempt of the same turn.
 
-        Raises `PauseRun` if its tool calls wait for a decision.
+        Raises `PauseRun` if its tool calls need a decision.
         """
         paused, self._paused = self._paused, None
         calls = 0 if earlier is None else earlier.calls
@@ -686,7 +689,7 @@ class _Run:
         )
 
     def _append(self, events: Sequence[NewEvent], *, turn: int) -> None:
-        """Append to the log, after any events of the user. Raises `UsageError` if another run is writing to it."""
+        """Append events to the log, after any user events. Raises `UsageError` if another run is writing to it."""
         while not self.log.append(events, turn=turn, after=self._after):
             if any(event.actor != "user" for event in self._new_events()):
                 raise UsageError(f"another run is using the event log {self.log.url!r} (run_id {self.log.run_id!r})")
@@ -737,11 +740,11 @@ class _Run:
             self.reason, self._stopped = "stop", True
         elif signal is not None and event.actor != _CONDUCTOR and signal in event.text:
             self.reason = "signal"
-        elif self.failed >= _MOST_FAILED * len(self.members):
+        elif self.failed >= _MAX_FAILURES * len(self.members):
             self.reason = "failed"
 
     def _give_turn_instead(self, agent: str) -> None:
-        """Give a turn to the agents that would have heard the missing line, so that none waits forever."""
+        """Make the agents due that would have heard the missing line, so that none waits forever."""
         unsaid = self._grants.get(agent, frozenset())
         for member in self.members:
             member.waiting |= member.name != agent and not unsaid.isdisjoint(member.manifest.subscribes_to)
@@ -753,10 +756,8 @@ class _Run:
 
 
 def _with_ellipsis(text: str) -> str:
-    """Return the text. If its maximum length cut it in the middle of a sentence, replace the last, broken word by an
-    ellipsis.
-    """
-    if len(text) < _MOST_SAID or text.rstrip()[-1:] in ".!?…\"'”’»)*":
+    """Return the text, with its last word replaced by an ellipsis if the length limit truncated a sentence."""
+    if len(text) < _MAX_TEXT or text.rstrip()[-1:] in ".!?…\"'”’»)*":
         return text
     whole = text.rstrip() if text[-1].isspace() else text.rpartition(" ")[0] or text
     return f"{whole.rstrip(' ,;:-–—')}…"
@@ -764,7 +765,7 @@ def _with_ellipsis(text: str) -> str:
 
 @contextmanager
 def _record_by_turn(turn: int) -> Generator[None]:
-    """Record calls by turn in a durable run: a run that resumes from its log makes no calls for earlier turns."""
+    """Record calls by turn in a durable run, since a run resumed from its log skips the calls of earlier turns."""
     calls = host.recorder()
     if calls is None:
         yield
@@ -787,7 +788,7 @@ class _CallsOfTurn:
 
 
 def _deltas(text: str, replaces: str, member: _Member, based_on: Sequence[int]) -> tuple[Delta, ...]:
-    """Return the deltas of a reflection: a new belief that replaces none, one or several."""
+    """Return the changes of a reflection: a new belief, which may replace one or several others."""
     held = member.beliefs.items
     old = [each for each in dict.fromkeys(_BELIEF_ID.findall(replaces)) if each in held]
     new, summary = f"b{member.beliefs.made + 1}", text or "…"
@@ -806,5 +807,5 @@ def _spec(profile: AgentSpec | str) -> AgentSpec:
     if isinstance(profile, str):
         return AgentSpec(model=profile)
     if not isinstance(cast("object", profile), AgentSpec):
-        raise UsageError(f"a profile of an ensemble is an AgentSpec or the name of a model, not {profile!r}")
+        raise UsageError(f"expected an AgentSpec or the name of a model as a profile, not {profile!r}")
     return profile

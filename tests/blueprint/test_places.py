@@ -65,4 +65,4 @@ steps:
     assert message.endswith("agent 'fox': unknown profile 'fst'; did you mean 'fast'?")
     ((line, column, message),) = found(text.replace("fst", "fast").replace("name: fox", "name: owl"))
     assert (line, column) == (9, 15)
-    assert message.endswith("the name 'owl' is taken; each agent of the cast needs its own")
+    assert message.endswith("the name 'owl' is already taken; every agent needs a unique name")

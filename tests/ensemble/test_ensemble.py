@@ -577,7 +577,7 @@ def test_a_line_that_repeats_is_reworded_then_skipped() -> None:
     )
     result, log = played([alone], model, turns=3)
     assert [event.kind for event in log][1:4] == ["agent.spoke", "agent.spoke", "turn.skipped"]
-    assert "You have said this already: The bell rings!" in model.asked[2].prompt
+    assert "You have already said this: The bell rings!" in model.asked[2].prompt
     figures = result.output["stats"]["agents"]["alone"]
     assert (figures["reworded"], figures["skipped"]) == (2, 1)
 
@@ -598,7 +598,7 @@ def test_a_line_that_only_repeats_another_agent_is_reworded_once_then_skipped() 
     model = ScriptedModel(said("The bell rings.", "world.observed"), then=said("The bell rings!"))
     _, log = played([WHISPERER, ACTOR], model, turns=2)
     assert [(event.kind, event.payload.get("reason")) for event in log][2] == ("turn.skipped", "it repeats others")
-    assert "That has been said already: The bell rings!" in model.asked[2].prompt
+    assert "This was already said: The bell rings!" in model.asked[2].prompt
 
 
 def test_the_schema_of_a_turn_is_bounded_and_forbids_unrequested_fields() -> None:
@@ -843,7 +843,7 @@ def test_a_blueprint_declares_the_stop_condition_of_a_run() -> None:
 
 @pytest.mark.parametrize("wrong", ["3", "The end", "[The end]"])
 def test_an_invalid_stop_condition_is_one_error(wrong: str) -> None:
-    with pytest.raises(BlueprintError, match="a string that an agent says is `completion_signal`") as refused:
+    with pytest.raises(BlueprintError, match="use `completion_signal` for a string that an agent says") as refused:
         parse_blueprint(STOPPING.replace("STOP", wrong))
     assert len(refused.value.findings) == 1
 
@@ -943,7 +943,7 @@ def test_a_blueprint_with_several_agents_does_not_guess_the_agent_of_its_cast() 
 
 def test_an_invalid_profile_or_manifest_is_rejected() -> None:
     owl = manifest("owl", ["run.started"], ["a.b"])
-    with pytest.raises(UsageError, match="a profile of an ensemble is an AgentSpec or the name of a model, not 3"):
+    with pytest.raises(UsageError, match="expected an AgentSpec or the name of a model as a profile, not 3"):
         Ensemble("wood", cast=[owl], profiles={"default": 3})  # type: ignore[dict-item]
     with pytest.raises(UsageError, match="a manifest is a Manifest, a mapping, or the path of a YAML file with one"):
         Ensemble("wood", cast=[3], profiles={"default": MODEL})  # type: ignore[list-item]

@@ -1,4 +1,4 @@
-"""Property tests are the same at every run: `ci` derives its examples from the test, `dev` looks further afield."""
+"""Fixtures for all tests, and Hypothesis profiles: `ci` is deterministic, `dev` tries more examples."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 @pytest.fixture(autouse=True)
 def own_modules(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Modules that a test writes and imports are gone after it, and the interpreter is as it was."""
+    """Restore the interpreter after a test that writes and imports modules."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
@@ -37,7 +37,7 @@ def own_modules(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The PostgreSQL that `AROS_TEST_POSTGRES` names, else one that is started for the tests where it is installed."""
+    """The PostgreSQL server named by `AROS_TEST_POSTGRES`, or one that is started for the tests if installed."""
     pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
     named = os.environ.get("AROS_TEST_POSTGRES")
     if named:

@@ -1,4 +1,4 @@
-"""A model server on this machine that speaks OpenAI's language, for tests of the command line without a key."""
+"""A local server with OpenAI's API, for tests of the command line without a key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Self
 
 
 class ModelServer(ThreadingHTTPServer):
-    """Answers each chat completion with `answer(prompt)`: a string, or an HTTP status with the seconds to wait."""
+    """Answers each chat completion with `answer(prompt)`: a string, or an HTTP status and the seconds to wait."""
 
     daemon_threads = True
 
@@ -30,7 +30,7 @@ class ModelServer(ThreadingHTTPServer):
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process needs to ask this server for `openai-chat:gpt-4o-mini`."""
+        """The environment with which a process sends requests for `openai-chat:gpt-4o-mini` to this server."""
         return {"OPENAI_BASE_URL": f"http://127.0.0.1:{self.server_address[1]}/v1", "OPENAI_API_KEY": "none"}
 
 
@@ -62,4 +62,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *args: Any) -> None:
-        """Print nothing."""
+        """Log nothing."""

@@ -1,4 +1,4 @@
-"""One example for each repair code, and the table of them that stands in docs/reading.md.
+"""One example for each repair code, and the table of them in docs/reading.md.
 
 Run `python tests/repair_codes.py` to print the table.
 """
@@ -33,7 +33,7 @@ NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Boat(BaseModel):
-    """What a few examples are read as."""
+    """The contract of a few examples."""
 
     name: str = ""
     built: date | None = None
@@ -41,19 +41,19 @@ class Boat(BaseModel):
 
 
 class Meeting(BaseModel):
-    """What the start of something is read as."""
+    """A contract with a start time."""
 
     start: datetime
 
 
 class Nap(BaseModel):
-    """What a length of time is read as."""
+    """A contract with a duration."""
 
     length: timedelta
 
 
 class Example(NamedTuple):
-    """A reply that is read with this repair, its contract, and options of `read()`."""
+    """A reply that needs this repair, its contract, and options of `read()`."""
 
     text: str
     contract: Any = True
@@ -61,7 +61,7 @@ class Example(NamedTuple):
 
 
 def has(**properties: Any) -> dict[str, Any]:
-    """The schema of an object with these keys."""
+    """Return the schema of an object with these keys."""
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
@@ -174,7 +174,7 @@ EXAMPLES: dict[str, Example] = {
 
 @cache
 def codes_in_source() -> frozenset[str]:
-    """Every repair code that the reader can write down, found where edits are made."""
+    """Return every repair code in the source of the reader, found where edits are created."""
     found = set(AMOUNTS)
     for file in sorted(READING.glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -216,7 +216,7 @@ def _words(parts: list[ast.expr], values: dict[str, list[ast.expr]], deep: int =
 
 
 def table() -> str:
-    """All codes with their risk and what they did, as Markdown."""
+    """Return a Markdown table of all codes with their risk and an example."""
     rows = ["| code | risk | reply | value |", "|---|---|---|---|"]
     for code, example in EXAMPLES.items():
         outcome = read(example.text, example.contract, **example.options)

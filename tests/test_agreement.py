@@ -1,4 +1,4 @@
-"""Several readings of one thing are put together field by field, and each field says who agreed."""
+"""Several readings of a document are merged field by field, and each field lists its votes."""
 
 from typing import Any, Literal
 

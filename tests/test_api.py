@@ -1,4 +1,4 @@
-"""The public names are these, each can be imported, and the examples in the documentation strings run."""
+"""The public names are pinned, each can be imported, and docstring examples run."""
 
 import doctest
 import importlib
@@ -120,7 +120,7 @@ def test_each_public_name_is_there_and_documented(name: str) -> None:
 
 
 def modules() -> Iterator[ModuleType]:
-    """Every module of the package."""
+    """Return every module of the package."""
     for found in pkgutil.walk_packages(flujo_aros.__path__, "flujo_aros."):
         if not found.name.endswith("__main__"):
             yield importlib.import_module(found.name)

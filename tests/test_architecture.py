@@ -1,4 +1,4 @@
-"""What import-linter cannot see: imports inside functions, for type checkers alone, or by a string."""
+"""Import rules that import-linter cannot check: in functions, under TYPE_CHECKING, or by a string."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def modules() -> dict[str, ast.Module]:
 
 
 def imported_by(tree: ast.Module) -> Iterator[str]:
-    """Every module of ours that is imported anywhere in a module, at whatever depth and for whatever purpose."""
+    """Return every module of the package that a module imports, in any scope and for any purpose."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
@@ -35,7 +35,7 @@ def imported_by(tree: ast.Module) -> Iterator[str]:
 
 
 def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
-    """The groups of modules that import each other, by Tarjan's algorithm."""
+    """Return the groups of modules that import each other, by Tarjan's algorithm."""
     order: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []
@@ -82,7 +82,7 @@ def test_no_module_is_imported_by_a_string() -> None:
 
 
 def named_in(tree: ast.Module) -> set[str]:
-    """Our modules that a module which imports by name has in a string."""
+    """Return the modules of the package that a module names in strings for dynamic imports."""
     called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     calls = {each.id if isinstance(each, ast.Name) else getattr(each, "attr", "") for each in called}
     strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]

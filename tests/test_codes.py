@@ -1,4 +1,4 @@
-"""The form of a code says whose vocabulary it belongs to: see docs/decisions/023-hyphens-in-codes.md."""
+"""The form of a code shows which vocabulary it belongs to: see docs/decisions/023-hyphens-in-codes.md."""
 
 from __future__ import annotations
 

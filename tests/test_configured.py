@@ -1,4 +1,4 @@
-"""Wrong options of constructors: one sentence that names the option, its value and what was meant."""
+"""Invalid constructor options: one sentence that names the option, its value and what was expected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flujo_aros.settings import RepairSettings, Settings
 
 
 class FakeModel:
-    """Not a string."""
+    """An object that is not a string."""
 
 
 def make(kind: Callable[..., Any], **options: Any) -> Any:

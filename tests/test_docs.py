@@ -1,4 +1,4 @@
-"""What the documentation says is true: its code runs, its outputs are real, its commands and repair codes exist."""
+"""The documentation is correct: its code runs, its outputs are real, its commands and repair codes exist."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CALL = re.compile(r"(?<![\w/.-])aros ([a-z]+)((?: [^\n`|#]*)?)")
 
 
 class Block(NamedTuple):
-    """A code block, and the output that stands right under it, if any."""
+    """A code block, and the output right below it, if any."""
 
     line: int
     code: str
@@ -88,14 +88,14 @@ def test_commands_and_options_that_are_mentioned_exist() -> None:
 
 
 def _code_of(page: Path) -> list[str]:
-    """Fenced blocks and inline code of a page."""
+    """Return the fenced blocks and inline code of a page."""
     text = page.read_text(encoding="utf-8")
     fenced = [fence[2] for fence in FENCE.finditer(text) if fence[1] in ("bash", "sh", "console", "")]
     return [*fenced, *re.findall(r"`([^`\n]+)`", FENCE.sub("", text))]
 
 
 def _prose(page: Path) -> str:
-    """A page without its code, in which `](` may stand, too."""
+    """Return a page without its code, in which `](` is allowed."""
     return re.sub(r"`[^`\n]*`", "", FENCE.sub("", page.read_text(encoding="utf-8")))
 
 

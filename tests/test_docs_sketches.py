@@ -1,4 +1,4 @@
-"""The `py` blocks of the documentation, which name things that the reader has, run with such things in place."""
+"""The `py` blocks of the documentation run with the objects that they assume."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _Ollama:
 
 @pytest.fixture
 def names() -> dict[str, Any]:
-    """The names that the snippets assume: an agent, a model, a client, and the types of the reader."""
+    """Return the names that the snippets assume: an agent, a model, a client, and the user's types."""
     model = FunctionModel(_reply)
     completions = SimpleNamespace(create=lambda **_: _answered())
     return {

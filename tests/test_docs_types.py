@@ -1,4 +1,4 @@
-"""The code of the documentation satisfies strict type checkers, as a user would run them."""
+"""The code of the documentation passes strict type checkers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The regular expressions of the package mean the same on every supported Python."""
+"""The regular expressions of the package behave the same on every supported Python."""
 
 from __future__ import annotations
 

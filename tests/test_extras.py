@@ -1,4 +1,4 @@
-"""What an installation has: the reader alone, and what each extra adds."""
+"""What an installation contains: the reader alone, and what each extra adds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AGENTS = f"{PIPELINES} genai_prices httpx opentelemetry pydantic_ai pydantic_set
 
 
 def python(code: str, *, absent: str) -> subprocess.CompletedProcess[str]:
-    """What a new interpreter prints, in which these modules cannot be imported."""
+    """Return the output of a new interpreter in which these modules cannot be imported."""
     return subprocess.run(
         [sys.executable, "-c", WITHOUT.format(absent=absent) + code], capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""One small call to a real provider: only where somebody asks for it, with a key of his own."""
+"""One small call to a real provider, only if requested and with the user's own key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipes of docs/recipes.md work, against a model server on this machine that speaks OpenAI's language."""
+"""The recipes in docs/recipes.md work, against a local server with OpenAI's API."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ from flujo_aros.testing import ScriptedModel
 
 @pytest.fixture(scope="module")
 def page() -> SimpleNamespace:
-    """What the page defines."""
+    """The names that the code of the page defines."""
     names: dict[str, Any] = {"__name__": "recipes"}
     for block in python_blocks(ROOT / "docs/recipes.md"):
         exec(compile("\n" * (block.line - 1) + block.code, "recipes.md", "exec", dont_inherit=True), names)  # noqa: S102
@@ -33,7 +33,7 @@ def page() -> SimpleNamespace:
 
 
 class Server(HTTPServer):
-    """Answers chat completions with the given (text, finish reason), and keeps what was asked."""
+    """Answers chat completions with the given (text, finish reason), and records the requests."""
 
     def __init__(self, *replies: tuple[str, str]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -58,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(body).encode())
 
     def log_message(self, *args: Any) -> None:
-        """Print nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Settings: the defaults, the environment, the files, their precedence, and one sentence for each error."""
+"""Settings: defaults, environment, files, their precedence, and one sentence for each error."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from flujo_aros.settings import read_settings
 
 @pytest.fixture(autouse=True)
 def empty_folder(tmp_path, monkeypatch):
-    """A working folder with nothing in it, and no setting in the environment."""
+    """An empty working folder, without settings in the environment."""
     import os
 
     for name in [name for name in os.environ if name.startswith("AROS_")]:

@@ -1,4 +1,4 @@
-"""No setting lies: each one that is documented changes what can be seen, and none of the specification's is ignored."""
+"""Every documented setting has an observable effect, and no setting of the specification is ignored."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def of_reading_the_settings() -> Any:
 
 
 def of_bad_replies() -> Any:
-    """How a step ends, and by which stages, whose model never says anything useful."""
+    """Return how a step ends, and by which stages, if its model never gives a usable reply."""
     run = ran(ScriptedModel(then="nothing useful"))
     return run.status, [stage.stage for stage in run.steps[0].stages], run.usage.requests
 
 
 def of_bad_replies_in_words() -> Any:
-    """The same where the schema is recursive, so that the provider cannot be asked to enforce it."""
+    """Return the same for a recursive schema, which the provider cannot enforce."""
     node = {
         "type": "object",
         "required": ["n"],
@@ -84,7 +84,7 @@ def of_an_error_with_a_reply() -> Any:
 
 
 def of_a_doomed_stream() -> Any:
-    """How much of a reply is shown whose first field cannot be what the contract asks for."""
+    """Return how much is shown of a reply whose first field violates the contract."""
     model = ScriptedModel('{"n": "unknown", "why": "' + " ".join(map(str, range(2_000))) + '"}', then='{"n": 1}')
 
     async def watched() -> int:
@@ -99,7 +99,7 @@ def of_a_doomed_stream() -> Any:
 
 
 def of_an_endless_stream() -> Any:
-    """How many characters of a reply are shown that repeats itself without end."""
+    """Return how many characters are shown of a reply that repeats itself without end."""
     model = ScriptedModel('{"n": "' + "and so on " * 2_000, then="no")
 
     async def watched() -> int:
@@ -132,7 +132,7 @@ def of_the_journal() -> Any:
 
 
 def of_what_is_exported() -> Any:
-    """Whether the prompt is among what a collector is sent."""
+    """Return whether a collector receives the prompt."""
     bodies: list[bytes] = []
 
     class Collector(BaseHTTPRequestHandler):

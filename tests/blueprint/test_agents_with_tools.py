@@ -1,4 +1,4 @@
-"""Agents with tools, capabilities and dependencies, as blueprints name them."""
+"""Agents with tools, capabilities and dependencies in blueprints."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ USES = 'steps:\n  - {name: ask, uses: "shop_of_tools:clerk", input: "How many {{
 
 @pytest.fixture(autouse=True)
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A module of tools that is installed."""
+    """An importable module of tools."""
     (tmp_path / "shop_of_tools.py").write_text(SHOP, encoding="utf-8")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     yield
@@ -73,17 +73,17 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Scripted:
-    """A model of any name that calls its tool, if it has one, and then answers with what that returned."""
+    """A model that calls its tool, if it has one, and then answers with the tool's result, under every name."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str | None, list[str]]] = []
 
     async def model(self, name: str) -> FunctionModel:
-        """The model."""
+        """Return the model."""
         return FunctionModel(self.answer, model_name=name)
 
     def answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        """A tool call first, then the answer in damaged JSON."""
+        """Return a tool call first, then the answer in damaged JSON."""
         self.asked.append((info.instructions, [tool.name for tool in info.function_tools]))
         if len(messages) == 1 and info.function_tools:
             return ModelResponse(parts=[ToolCallPart(info.function_tools[0].name, {"item": "pen"})])

@@ -1,4 +1,4 @@
-"""Agents that continue their conversation, in blueprints."""
+"""Agents in blueprints that continue their conversation."""
 
 from __future__ import annotations
 

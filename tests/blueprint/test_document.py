@@ -1,4 +1,4 @@
-"""YAML as a tree with positions: YAML 1.2 where it matters, bounded, and every error with its line and column."""
+"""Parsing YAML into a tree with positions: YAML 1.2 rules, size limits, and errors with line and column."""
 
 from __future__ import annotations
 

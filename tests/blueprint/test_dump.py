@@ -1,4 +1,4 @@
-"""Pipelines written as blueprints load as the same pipelines, and what no blueprint can say is refused."""
+"""Pipelines dumped as blueprints load as equal pipelines; what a blueprint cannot express is an error."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ SCHEMA = st.sampled_from([{"type": "object", "properties": {"yes": {"type": "int
 
 
 def builds(kind: type[Any], options: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
-    """Objects with some of these options, those that are left out as they are by default."""
+    """Generate objects with some of these options; options with their default value are left out."""
     return st.fixed_dictionaries({}, optional=options).map(lambda some: kind(**some))
 
 
@@ -124,7 +124,7 @@ UPDATE = st.builds(StateUpdate, target=st.just("context.h"), value=PLAIN_WORDS, 
 
 
 def kinds(body: st.SearchStrategy[Any]) -> dict[type[Any], dict[str, st.SearchStrategy[Any]]]:
-    """Every kind of step and every option that it has beside those that all have."""
+    """Return every kind of step, with the options that are specific to it."""
     part = st.one_of(body, st.builds(lambda step, title: Pipeline([step], name=title, body=True), body, st.just("x y")))
     branches = st.dictionaries(st.sampled_from(["a", "true", "no"]), part, min_size=1, max_size=2)
     outputs = st.sampled_from([None, (), (OutputMapping("a", "b.c"),)])
@@ -250,7 +250,7 @@ ABROAD = {
 
 
 def steps(body: st.SearchStrategy[Any], *, leaves: bool) -> st.SearchStrategy[Any]:
-    """Steps of every kind: those without steps inside, or the others with these inside."""
+    """Generate steps of every kind: without nested steps, or with these steps inside."""
     name = st.sampled_from(["one", "2", "yes", "a b", "o-1"])
     made: list[st.SearchStrategy[Any]] = []
     for kind, options in kinds(body).items():
@@ -263,7 +263,7 @@ def steps(body: st.SearchStrategy[Any], *, leaves: bool) -> st.SearchStrategy[An
 
 
 def _some(kind: type[Any], options: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[Any]:
-    """Steps of one kind, by a strategy whose name is short: Hypothesis would show thousands of lines."""
+    """Generate steps of one kind; the short name keeps Hypothesis from printing thousands of lines."""
 
     @st.composite
     def step(draw: st.DrawFn) -> Any:
@@ -276,7 +276,7 @@ def _some(kind: type[Any], options: st.SearchStrategy[dict[str, Any]]) -> st.Sea
 
 
 def _made(kind: type[Any], given: dict[str, Any]) -> Any:
-    """The step; None for options that exclude each other, which the step itself refuses."""
+    """Build a step; None if its options exclude each other and the step rejects them."""
     if given.get("function") is stringify:  # which takes none
         given.pop("params", None)
         given.pop("agent_options", None)

@@ -1,4 +1,4 @@
-"""`${NAME}` and `${NAME:-default}`: read in settings, never in what a model reads."""
+"""`${NAME}` and `${NAME:-default}`: expanded in settings, never in text that is sent to a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile blueprints: each is refused, and nothing is imported, opened, started or run for it."""
+"""Hostile blueprints are rejected, and nothing in them is imported, opened or run."""
 
 from __future__ import annotations
 

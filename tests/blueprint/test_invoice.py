@@ -1,4 +1,4 @@
-"""The blueprint that ships with nested items: right sums are handed on, wrong ones never are."""
+"""The shipped blueprint with nested items accepts correct totals and never wrong ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SUMS = {
 
 
 class Clerks:
-    """A source of models that answers each agent as scripted; a list is answered item by item."""
+    """Scripted models for each agent; a list is answered item by item."""
 
     def __init__(self, sums: list[Any]) -> None:
         self.sums = list(sums)

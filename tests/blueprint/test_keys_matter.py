@@ -1,4 +1,4 @@
-"""No key lies: each key that an editor offers changes what can be seen of a run, or is said to be useless."""
+"""Every key that editors offer has an observable effect on a run, or is documented as having none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GONE = ConnectionError("gone")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what blueprints name: another blueprint, prompts, and functions."""
+    """A folder with everything that the blueprints refer to: another blueprint, prompts, and functions."""
     files = {"child.yaml": CHILD, "asking.yaml": ASKING, "keyed.py": KEYED}
     files |= {"prompt.md": "Be {{ how }}.", "other.md": "Be {{ how }}, please."}
     made = tmp_path_factory.mktemp("keys")
@@ -41,7 +41,7 @@ def beside_the_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Counting(ScriptedModel):
-    """A scripted model that knows how many of its calls were open at once."""
+    """A scripted model that counts its concurrent calls."""
 
     now = most = 0
 
@@ -65,7 +65,7 @@ class Source:
 
 
 def seen(blueprint: str, *replies: Any) -> Any:
-    """All that can be seen of a run: what was warned of, what the model was asked, and what came of it."""
+    """Return everything observable of a run: warnings, model requests, and the result."""
     model = Counting(*replies, then=replies[-1])
     Path("b.yaml").write_text(blueprint, encoding="utf-8")
     try:
@@ -554,7 +554,7 @@ PARTS = {"Agent", "StepBlock", "Processing", "Step", "Body", "Operations", "Json
 
 
 def offered() -> Iterator[str]:
-    """Every key that an editor offers, by the part that it belongs to; not those that are said to have no effect."""
+    """Yield every key that editors offer, by the part that it belongs to, except documented no-ops."""
     schema = blueprint_schema()
     useless = {block.__name__: set(block.ignored) for block in blocks_of(blocks.Block)}
     yield from (key for key in schema["properties"] if key not in blocks.Top.ignored)

@@ -1,4 +1,4 @@
-"""Every kind of step and key: what it loads into, and what is said when it is wrong."""
+"""Every kind of step and key: what it loads into, and the errors for invalid values."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ AGENT = AgentSpec(model="m")
 
 
 def one(text: str, **options: Any) -> Any:
-    """The only step of a blueprint."""
+    """Return the only step of a blueprint."""
     (step,) = parse_blueprint(HEAD + text, allow=["*"], **options).steps
     return step
 
 
 def said(text: str, **options: Any) -> str:
-    """What is wrong with a blueprint."""
+    """Return the errors of a blueprint."""
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(HEAD + text, source="t.yaml", **options)
     return str(caught.value)

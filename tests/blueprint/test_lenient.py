@@ -1,4 +1,4 @@
-"""Loading as flujo does: what is meant is taken, and a step that cannot be run keeps the others from nothing."""
+"""Loading as flujo does: the intended meaning is accepted, and an unsupported step does not affect the others."""
 
 from __future__ import annotations
 

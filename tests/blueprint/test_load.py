@@ -1,4 +1,4 @@
-"""Blueprints load into the same objects as Python code, or report every error with its place. Loading only parses."""
+"""Blueprints load into the same objects as Python code, or report every error with its place; nothing is run."""
 
 from __future__ import annotations
 

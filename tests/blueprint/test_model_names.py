@@ -1,4 +1,4 @@
-"""The names of models: what is known to be wrong with one is said with its place, before anything runs."""
+"""Invalid model names are reported with their place before anything runs."""
 
 from __future__ import annotations
 

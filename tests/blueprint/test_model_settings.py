@@ -1,4 +1,4 @@
-"""Settings of models: a misspelt one would change nothing, and nobody would hear of it."""
+"""Misspelt model settings are errors; otherwise they would silently have no effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which models a blueprint uses, and where their addresses may come from."""
+"""The models that a blueprint uses, and where their addresses may come from."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def models(**choice: Any) -> set[str]:
-    """The models of the agents, without that of the built-in, which knows its own."""
+    """Return the models of the agents, without the built-in agent, which brings its own."""
     pipeline = parse_blueprint(SHOP, **choice)
     return {model for step in pipeline.steps for model in step.models}
 

@@ -1,4 +1,4 @@
-"""One line adds an option to a kind of step: Python, YAML, the editor's schema, the dump and the snapshot have it."""
+"""An option declared in one line is known to Python, YAML, the editor schema, the dump and the snapshot."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ OF_EACH = {
 
 
 def with_option(word: str, value: float | None) -> str:
-    """A blueprint with a step of this kind, and a value of the new option."""
+    """Return a blueprint with a step of this kind and a value of the new option."""
     under = "config: {gap: %s}" if word == "imports" else "gap: %s"
     said = "" if value is None else f", {under % value}"
     step = OF_EACH[word].replace(" OUTER", said).replace(" INNER", said)
@@ -129,7 +129,7 @@ def with_option(word: str, value: float | None) -> str:
 
 @pytest.fixture
 def extended(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The word of a kind whose class has got one more field."""
+    """A kind of step whose class has one additional field."""
     kind = KINDS[request.param]
     gap = field(default=1.0, kw_only=True)
     annotation = Annotated[float, Field(gt=0, description="Seconds to wait.")]

@@ -1,4 +1,4 @@
-"""The reported place of an error: the text that has to be changed, reported once."""
+"""An error is reported once, at the text that has to be changed."""
 
 from __future__ import annotations
 

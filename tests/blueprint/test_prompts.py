@@ -1,4 +1,4 @@
-"""System prompts: what looks like a template in one, and is none."""
+"""System prompts may contain text that looks like a template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas in files of their own, named as `{from_file: NAME}`."""
+"""Schemas in separate files, referenced as `{from_file: NAME}`."""
 
 from __future__ import annotations
 

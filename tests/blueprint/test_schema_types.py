@@ -1,4 +1,4 @@
-"""`output_schema: {from: package.module:Type}`: a schema from the Python type that it lives in."""
+"""`output_schema: {from: package.module:Type}` takes the schema from a Python type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The blueprints that are shipped."""
+"""The shipped blueprints."""
 
 from __future__ import annotations
 

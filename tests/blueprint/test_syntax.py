@@ -1,4 +1,4 @@
-"""What is not YAML, and what a new user writes: errors that name the fix, at the place of the error."""
+"""Invalid YAML and common beginner errors: the message names the fix, at the place of the error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The blueprint that ships: bounded and guarded for any ticket, and valid on a real small model."""
+"""The shipped ticket blueprint: bounded and guarded for any ticket, and valid on a real small model."""
 
 from __future__ import annotations
 

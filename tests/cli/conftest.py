@@ -1,4 +1,4 @@
-"""The command line, called in this process (`aros`) or as a process of its own (`aros_process`)."""
+"""Run the command line, in this process (`aros`) or in a separate one (`aros_process`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from flujo_aros.settings import current_settings
 
 @dataclass(frozen=True)
 class Ended:
-    """How a call ended, and what it wrote where."""
+    """The exit code and output of a call."""
 
     exit_code: int
     stdout: str
@@ -44,7 +44,7 @@ ORDER_SCHEMA: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def plain_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The tests say themselves how wide and how colourful the terminal is, and work in a folder of their own."""
+    """Fix the width and colors of the terminal, and change to a temporary folder."""
     monkeypatch.chdir(tmp_path)
     for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
@@ -75,14 +75,14 @@ def aros(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def environment() -> dict[str, str]:
-    """The environment of a started `aros`: this package is on the path."""
+    """Return the environment of an `aros` process, with this package on its path."""
     root = str(Path(__file__).parents[2])
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
 
 
 @pytest.fixture
 def aros_process(environment: Mapping[str, str], tmp_path: Path) -> Aros:
-    """Start `aros` as a process in the folder of the test and wait for it."""
+    """Run `aros` as a process in the test's folder and wait for it."""
 
     def call(*args: str, text: str = "") -> Ended:
         ended = subprocess.run(

@@ -18,14 +18,14 @@ BAD = '{"name": "Alma", "crew": "it is 3"}'
 
 
 class Boat(BaseModel):
-    """What the model is asked for."""
+    """The output type of the model."""
 
     name: str
     crew: int
 
 
 def boat_step(*replies: str) -> Step:
-    """A step whose model gives these replies, one after the other."""
+    """Return a step whose model gives these replies in order."""
     texts = iter(replies)
 
     def answer(_messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -42,7 +42,7 @@ def boat_step(*replies: str) -> Step:
 
 
 def fill(file: Path) -> None:
-    """Run both."""
+    """Execute both runs."""
     with Journal(file) as journal:
         steps = [boat_step(BAD, MESSY), Call("count", function=lambda previous_step: 1)]
         Runner(Pipeline(steps, name="boats"), observers=[journal]).run_sync("")

@@ -1,4 +1,4 @@
-"""`aros bench` counts what the reader makes of a corpus of one's own."""
+"""`aros bench` scores the reader on a user's own corpus."""
 
 from __future__ import annotations
 

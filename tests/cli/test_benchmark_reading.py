@@ -1,4 +1,4 @@
-"""`python -m benchmarks reading` scores readers on a corpus, and times them beside each other."""
+"""`python -m benchmarks reading` scores and times several readers on a corpus."""
 
 from __future__ import annotations
 

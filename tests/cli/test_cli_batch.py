@@ -1,4 +1,4 @@
-"""`aros run --inputs`: every row is a run, none stops another, and none runs twice."""
+"""`aros run --inputs`: every row is one run, no row stops another, and none runs twice."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_rows_that_are_there_already_do_not_run_again(aros: Aros, shop: Path) ->
 
 
 def repair_the_shop() -> None:
-    """From now on there is no bad order."""
+    """Change the shop so that no order is bad."""
     Path("shop.py").write_text(Path("shop.py").read_text().replace('"bad"', '"worse"'))
     sys.modules.pop("shop", None)
 

@@ -1,4 +1,4 @@
-"""Images and documents on the command line: `--input`, given once or more often, and files that rows name."""
+"""Images and documents on the command line: repeated `--input` options, and files named in rows."""
 
 from __future__ import annotations
 

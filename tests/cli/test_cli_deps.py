@@ -1,4 +1,4 @@
-"""`--deps`: what the tools of agents see as `ctx.deps`, from a module that may be imported."""
+"""`--deps` provides the `ctx.deps` of tools from a module that may be imported."""
 
 from __future__ import annotations
 

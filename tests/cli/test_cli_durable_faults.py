@@ -1,4 +1,4 @@
-"""What befalls the database of durable runs is one clear sentence on the command line, and nothing is lost."""
+"""Database failures of durable runs are reported in one clear sentence, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ ASK = """
 
 
 class Shop:
-    """A folder with a blueprint, and the command line in it."""
+    """A folder with a blueprint, and the command line in this folder."""
 
     def __init__(self, folder: Path, db: str) -> None:
         self.folder, self.db = folder, db

@@ -1,4 +1,4 @@
-"""`aros ensemble`: what it says of logs and blueprints that there is nothing to do with."""
+"""`aros ensemble`: errors for logs and blueprints that it cannot use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ steps:
 
 
 def played(file: Path) -> None:
-    """Write the log of a run that has ended."""
+    """Write the log of a finished run."""
     with EventLog(file) as log:
         log.append([("run.started", "conductor", {"text": "dusk"})], turn=0)
         log.append([("owl.said", "owl", {"text": "The lamps are lit."})], turn=1)

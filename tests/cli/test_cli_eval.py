@@ -1,4 +1,4 @@
-"""`aros eval` and the batches that ask a model: figures, caches, limits and exit codes."""
+"""`aros eval` and batches that call a model: figures, caches, limits and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aros explain`: why a run came to what it came to."""
+"""`aros explain` explains the result of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aros graph`: what it draws, and that nothing in a blueprint is markup of the drawing."""
+"""`aros graph`: the drawing, and the escaping of text from the blueprint."""
 
 from __future__ import annotations
 

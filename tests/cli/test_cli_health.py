@@ -1,4 +1,4 @@
-"""`aros health`: what misbehaves, and what to do about it."""
+"""`aros health` reports problems and what to do about them."""
 
 from __future__ import annotations
 

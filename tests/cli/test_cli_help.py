@@ -1,4 +1,4 @@
-"""Every command and option explains itself, and only documented commands exist."""
+"""Every command and option has a description, and only documented commands exist."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_version_is_that_of_the_package(aros: Aros) -> None:
 
 
 def loaded_by(script: str) -> set[str]:
-    """The modules that a fresh interpreter has loaded after this script."""
+    """Return the modules that a fresh interpreter has loaded after this script."""
     printed = f"{script}; import sys; print(*sorted(sys.modules), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", printed], check=True, capture_output=True, text=True)
     return set(done.stderr.split())

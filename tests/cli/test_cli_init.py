@@ -1,4 +1,4 @@
-"""From nothing to a first blueprint, and from a broken one back: what a new user meets."""
+"""`aros init` and broken first blueprints: what new users encounter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aros lint` and `aros rule`, as people, editors and pipelines call them."""
+"""`aros lint` and `aros rule`, as used by people, editors and CI."""
 
 from __future__ import annotations
 

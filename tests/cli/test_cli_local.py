@@ -1,4 +1,4 @@
-"""The main job as a user does it: a pipeline on a real model on this machine, from the command line."""
+"""The main use case: a pipeline on a real local model, from the command line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_ticket_becomes_values_that_satisfy_their_schemas(aros_process: Aros) ->
 
 
 def children_of(process: int) -> list[int]:
-    """The children of a process that are alive, the zombies left out. A server has a session of its own."""
+    """Return the living children of a process, without zombies. Servers have their own session."""
     found: list[int] = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -1,4 +1,4 @@
-"""`aros lsp`: a real client talks to a real server process, as an editor does."""
+"""`aros lsp`: a real client talks to a real server process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Editor:
         self.document = types.TextDocumentIdentifier(uri)
 
     async def type(self, text: str) -> list[types.Diagnostic]:
-        """Replace the whole text, and wait for what is found in it."""
+        """Replace the whole text, and wait for its diagnostics."""
         document = types.VersionedTextDocumentIdentifier(version=2, uri=self.uri)
         change = types.TextDocumentContentChangeWholeDocument(text)
         self.client.text_document_did_change(types.DidChangeTextDocumentParams(document, [change]))

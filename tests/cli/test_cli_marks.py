@@ -1,4 +1,4 @@
-"""Marks stand exactly beneath what they mark, whatever the text is made of."""
+"""Markers are aligned exactly below the text that they mark, whatever its characters."""
 
 from __future__ import annotations
 

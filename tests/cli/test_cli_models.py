@@ -1,4 +1,4 @@
-"""`--model` and `--profile`: other models for a blueprint, without editing it."""
+"""`--model` and `--profile` replace the models of a blueprint without editing it."""
 
 from __future__ import annotations
 

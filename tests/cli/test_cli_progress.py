@@ -1,4 +1,4 @@
-"""What a run shows while it runs: a board in a terminal, plain lines anywhere else."""
+"""The progress of a run: a live display in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

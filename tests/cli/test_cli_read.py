@@ -1,4 +1,4 @@
-"""`aros read`: the value on stdout, the verdict in the exit code, everything else beside it."""
+"""`aros read`: the value on stdout, the verdict in the exit code, everything else on stderr."""
 
 from __future__ import annotations
 

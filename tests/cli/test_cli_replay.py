@@ -1,4 +1,4 @@
-"""`aros replay`: recorded replies under another contract or ladder."""
+"""`aros replay`: recorded replies with a different contract or ladder."""
 
 from __future__ import annotations
 

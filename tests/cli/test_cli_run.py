@@ -1,4 +1,4 @@
-"""`aros run` and `aros plan` on pipelines of plain functions: what is written where, and how they end."""
+"""`aros run` and `aros plan` on pipelines of plain functions: output, files and exit codes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SHOP = """
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """The working folder of the test, with a module of steps in it."""
+    """The test's working folder, with a module of step functions."""
     (tmp_path / "shop.py").write_text(dedent(SHOP), encoding="utf-8")
     return tmp_path
 
@@ -222,7 +222,7 @@ TRIAGE: dict[str, Any] = {
 
 @pytest.fixture
 def triage(shop: Path) -> str:
-    """A blueprint with an agent step and a callable step."""
+    """A blueprint with an agent step and a function step."""
     (shop / "triage.yaml").write_text(json.dumps(TRIAGE))
     return "triage.yaml"
 

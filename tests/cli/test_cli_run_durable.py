@@ -1,4 +1,4 @@
-"""`aros run --durable` and what follows it: the short way to see that it works at all."""
+"""`aros run --durable` and the commands that follow it: the quickest way to try durable runs."""
 
 from __future__ import annotations
 

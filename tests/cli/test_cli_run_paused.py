@@ -1,4 +1,4 @@
-"""A run that waits for a person: the state it saves, and how another command resumes it."""
+"""A run that waits for a person saves its state, and another command resumes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aros runs`: what ran lately."""
+"""`aros runs` lists recent runs."""
 
 from __future__ import annotations
 

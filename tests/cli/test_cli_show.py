@@ -1,4 +1,4 @@
-"""`aros show`: one run as a tree with timing bars."""
+"""`aros show` prints a run as a tree with timing bars."""
 
 from __future__ import annotations
 

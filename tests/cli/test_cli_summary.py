@@ -1,4 +1,4 @@
-"""The closing report of a run: calm, complete, and never wider than the terminal."""
+"""The final summary of a run: complete, and never wider than the terminal."""
 
 from __future__ import annotations
 

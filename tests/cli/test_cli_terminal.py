@@ -1,4 +1,4 @@
-"""`aros run` in a real terminal: a live display on it, the bare result beside it."""
+"""`aros run` in a real terminal: a live display on it, and only the result on stdout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def slowly(text):
 
 
 def run_in_terminal(folder: Path, environment: Mapping[str, str], **more: str) -> tuple[str, str]:
-    """What `aros run` wrote to a piped stdout, and to a terminal as its stderr."""
+    """Return what `aros run` wrote to a piped stdout, and to a terminal as its stderr."""
     (folder / "steps.py").write_text(STEPS)
     step = {"name": "listen", "uses": "steps:slowly", "input": "{{ input }}"}
     (folder / "one.yaml").write_text(json.dumps({"version": "0.1", "name": "one", "steps": [step]}))
@@ -72,7 +72,7 @@ steps:
 def resume_in_terminal(
     folder: Path, environment: Mapping[str, str], typed: list[bytes], *options: str
 ) -> tuple[int, str, str]:
-    """How `aros resume` ended that asks somebody who types these lines, with its stdout and what the terminal had."""
+    """Run `aros resume` and type these lines; return the exit code, stdout, and the terminal output."""
     pause(folder, environment, "--state", "state.json")
     return typed_in_terminal(folder, environment, typed, "resume", "state.json", *options)
 
@@ -87,7 +87,7 @@ def pause(folder: Path, environment: Mapping[str, str], *options: str) -> None:
 def typed_in_terminal(
     folder: Path, environment: Mapping[str, str], typed: list[bytes], *words: str
 ) -> tuple[int, str, str]:
-    """How `aros` ended for somebody who types these lines, with its stdout and what the terminal had."""
+    """Run `aros` and type these lines; return the exit code, stdout, and the terminal output."""
     ours, theirs = pty.openpty()
     command = [*COMMAND, *words]
     env = {**environment, "TERM": "dumb"}

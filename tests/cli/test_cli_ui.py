@@ -1,4 +1,4 @@
-"""`aros ui`: the journal in a browser."""
+"""`aros ui` shows the journal in a browser."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Asked:
 
 @dataclass
 class Served:
-    """A server that runs, and somebody who asks it."""
+    """A running server, with a client."""
 
     server: Server
 
     def get(self, path: str, *, method: str = "GET", key: str | None = "", **headers: str) -> Asked:
-        """Ask with the key of the server as a cookie, with another key, or (None) with none."""
+        """Send a request with the server's key as a cookie, with another key, or (None) without one."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=30)
         if key is not None:
             headers["Cookie"] = f"{self.server.cookie}={key or self.server.key}"
@@ -220,7 +220,7 @@ def test_a_run_in_progress_shows_its_calls_and_its_time_so_far(ui: Served, tmp_p
 
 
 def until(there: Callable[[], bool]) -> None:
-    """Wait until it is so."""
+    """Wait until a condition is true."""
     for _ in range(600):
         if there():
             return
@@ -229,7 +229,7 @@ def until(there: Callable[[], bool]) -> None:
 
 
 class _Counted(Server):
-    """Calls `then` when it is asked for the fourth time: the key, the page, and twice by its script."""
+    """Calls `then` on its fourth request, after the key, the page, and two requests of the page's script."""
 
     asked, then = 0, lambda: None
 

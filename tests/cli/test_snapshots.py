@@ -1,4 +1,4 @@
-"""What scripts and people rely on: the help of every command, and the shape of every JSON document.
+"""Stable interfaces: the help of every command, and the shape of every JSON document.
 
 A deliberate change is recorded with `AROS_UPDATE_SNAPSHOTS=1 python -m pytest tests/cli/test_snapshots.py`, and is
 reviewed as a diff of the files in `snapshots/`.
@@ -40,7 +40,7 @@ steps:
 
 
 def compared(name: str, found: str) -> None:
-    """Fail where the text differs from its snapshot."""
+    """Fail if the text differs from its snapshot."""
     file = SNAPSHOTS / name
     if UPDATE:
         file.write_text(found, encoding="utf-8")
@@ -49,7 +49,7 @@ def compared(name: str, found: str) -> None:
 
 
 def shape_of(value: Any) -> Any:
-    """The keys and types of a JSON value; items of an array that have the same shape are listed once."""
+    """Return the keys and types of a JSON value; array items of the same shape are listed once."""
     if isinstance(value, dict):
         return {key: shape_of(inner) for key, inner in sorted(value.items())}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""A schema that jsonschema-rs accepts makes a contract, also where a part of it excludes itself."""
+"""A schema that jsonschema-rs accepts is a valid contract, even if a part of it can never be satisfied."""
 
 from __future__ import annotations
 

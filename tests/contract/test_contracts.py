@@ -1,4 +1,4 @@
-"""What a contract may be, what is said when it cannot be one, and that no schema costs more than it should."""
+"""Valid contracts, the errors for invalid ones, and bounds on the cost of schemas."""
 
 import json
 import os
@@ -17,14 +17,14 @@ from flujo_aros.contract import compile_contract
 
 
 class Order(BaseModel):
-    """A model to ask for."""
+    """A model used as a contract."""
 
     sku: str
     qty: int = 1
 
 
 def value_of(outcome: Outcome[Any]) -> Any:
-    """The value of an accepted outcome; fails with the reason otherwise."""
+    """Return the value of an accepted outcome; fail with the reason otherwise."""
     assert isinstance(outcome, Accepted), outcome.explain()
     return outcome.value
 
@@ -144,7 +144,7 @@ def test_a_schema_of_many_alternatives_compiles_once_for_each_name() -> None:
 
 
 def aliased(**hints: Any) -> dict[str, Any]:
-    """A schema with one property and these hints on it."""
+    """Return a schema with one property that has these keywords."""
     return {"type": "object", "properties": {"qty": {"type": "integer", "x-aros": hints}}, "required": ["qty"]}
 
 

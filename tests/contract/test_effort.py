@@ -1,4 +1,4 @@
-"""Schemas with recursive alternatives: a validator may try each of them again at every level of a value."""
+"""Schemas with recursive alternatives, which a validator may try again at every level of a value."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ LISTS: dict[str, Any] = {
 
 
 class Leaf(BaseModel):
-    """One of two models that hold each other."""
+    """One of two mutually recursive models."""
 
     a: Leaf | Twig | str
 
 
 class Twig(BaseModel):
-    """The other one."""
+    """The other mutually recursive model."""
 
     a: Leaf | Twig | str
     b: int = 0
 
 
 class File(BaseModel):
-    """What a tree ends in."""
+    """A leaf of a tree."""
 
     name: str
     size: int
@@ -63,7 +63,7 @@ class Tree(BaseModel):
 
 
 def nested(depth: int, leaf: str) -> str:
-    """A chain of objects."""
+    """Return a chain of nested objects."""
     return '{"a": ' * depth + leaf + "}" * depth
 
 

@@ -1,4 +1,4 @@
-"""What is only garnish in an event is cleaned and reported; no model is asked again because of it."""
+"""Decorative fields of an event are cleaned and reported; no model is asked again because of them."""
 
 import asyncio
 import json

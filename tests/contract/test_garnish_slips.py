@@ -1,4 +1,4 @@
-"""Any error in the garnish of an event is cleaned and reported; only kind, text and winner are asked about."""
+"""Any error in decorative fields of an event is cleaned and reported; only kind, text and winner are asked again."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Replies as hostile users of contracts write them: what is clearly meant is had, and nothing else is."""
+"""Hostile replies: what is clearly meant is accepted, and nothing else."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Clean JSON is read for models of every form, also for those that hold themselves."""
+"""Clean JSON is read for models of every form, including recursive ones."""
 
 from __future__ import annotations
 

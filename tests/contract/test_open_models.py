@@ -1,4 +1,4 @@
-"""Whether a key that nobody declared is kept is decided at its place, by the model that stands there."""
+"""The model at the place of an undeclared key decides whether the key is kept."""
 
 from __future__ import annotations
 

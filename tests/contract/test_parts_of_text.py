@@ -1,4 +1,4 @@
-"""Contracts whose payload is part of a text: what they reject, what they request, and how values are checked."""
+"""Contracts whose payload is part of a text: what they reject and request, and how values are checked."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Schemas that lead back to themselves: one level deeper they guide, at one and the same place they say nothing."""
+"""Recursive schemas guide the reading one level deeper, and nothing at the same place."""
 
 from __future__ import annotations
 

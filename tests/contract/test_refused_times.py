@@ -1,4 +1,4 @@
-"""The message about text that is not a date, time or duration: what it is, why it is unclear, which form to write."""
+"""Errors for text that is not a date, time or duration: what it is, why it is unclear, and what to write."""
 
 from __future__ import annotations
 

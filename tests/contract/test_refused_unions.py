@@ -1,4 +1,4 @@
-"""What a rejection says about a union: the place in the answer, and all the choices of its discriminator."""
+"""A rejected union names the place in the answer and all values of its discriminator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
 
 
 def issues(text: str, contract: Any) -> dict[str, str]:
-    """The messages of a rejection by their paths."""
+    """Return the messages of a rejection by their paths."""
     outcome = read(text, contract)
     assert isinstance(outcome, Rejected)
     return {issue.path: issue.message for issue in outcome.issues}

@@ -1,4 +1,4 @@
-"""Prose that a model writes to itself is not said, prose that it says is not lost, and silence is asked about once."""
+"""Prose that a model writes to itself is discarded, other prose is kept, and an empty reply is asked for once more."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_model_that_returns_nothing_twice_is_rejected_as_empty() -> None:
 
 
 def limited(contract: Any, reply: str) -> tuple[Any, int]:
-    """What an agent gives that may make one call only."""
+    """Return the result of an agent that may make only one call."""
     model = ScriptedModel(reply, then="again")
     agent: Any = Agent(model, output_type=contract.as_output(), capabilities=[Aros()])
     return asyncio.run(agent.run("Go.", usage_limits=UsageLimits(request_limit=1))).output, model.calls

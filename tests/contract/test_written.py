@@ -1,4 +1,4 @@
-"""Contracts as data: what a blueprint and the command line may write."""
+"""Contracts as data: what a blueprint and the command line may contain."""
 
 from __future__ import annotations
 

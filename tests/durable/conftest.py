@@ -1,4 +1,4 @@
-"""Databases for durable runs: an SQLite file, or a database of its own in one PostgreSQL for the whole session."""
+"""Databases for durable runs: an SQLite file, or a database on a PostgreSQL server shared by the session."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -14,7 +14,7 @@ _NUMBERS = count(1)
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """A PostgreSQL with the tables of durable runs in a template, `prepared`."""
+    """A PostgreSQL server with the tables of durable runs in the template database `prepared`."""
     pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
     if program("initdb") is None:
         pytest.skip("PostgreSQL is not installed")
@@ -34,7 +34,7 @@ def postgres(server: Server) -> str:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A new database: once an SQLite file, once in PostgreSQL."""
+    """A new database: an SQLite file, then a PostgreSQL database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'runs.sqlite'}"
     postgres: Callable[[], str] | str = request.getfixturevalue("postgres")

@@ -1,4 +1,4 @@
-"""The steps of runs that are killed: each notes what it does in a file, and may end its process there."""
+"""Steps for runs that are killed: each logs its executions in a file, and may kill its process."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ class Item(BaseModel):
 
 
 def steps(log: Path, die: str) -> list[PipelineStep]:
-    """All of them; where `die` is `human`, with one that asks a person."""
+    """Return all steps; if `die` is `human`, including one that asks a person."""
 
     def note(what: str) -> None:
         with log.open("a", encoding="utf-8") as file:
@@ -48,7 +48,7 @@ def steps(log: Path, die: str) -> list[PipelineStep]:
 
 
 def shop() -> Pipeline:
-    """An agent whose tool needs `deps`."""
+    """Return an agent whose tool needs `deps`."""
 
     def reply(messages: list[ModelMessage], _: object) -> ModelResponse:
         last = messages[-1].parts[-1]

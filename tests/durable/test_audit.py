@@ -1,4 +1,4 @@
-"""`aros check`: a run whose rows break a law is named, and one that obeys them is not."""
+"""`aros check` reports runs whose rows violate an invariant, and no others."""
 
 from dataclasses import replace
 from typing import Any

@@ -41,7 +41,7 @@ PROGRAM = (sys.executable, "-m", "tests.durable.program")
 
 
 class Killed:
-    """The program in its folder: how it ended, and what it has done in all its lives."""
+    """The program in its folder: its exit codes, and what all of its processes have logged."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

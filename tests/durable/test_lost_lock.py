@@ -1,4 +1,4 @@
-"""A worker that loses its lock, and lives on, takes nothing from a queue until it has the lock again."""
+"""A worker that has lost its lock takes nothing from the queue until it has the lock again."""
 
 import asyncio
 import fcntl
@@ -19,7 +19,7 @@ from flujo_aros.durable.liveness import FileLocks, _key
 
 @contextmanager
 def locked_by_another(durable: Durable) -> Generator[None]:
-    """The lock of this process is cut, and somebody else has it."""
+    """Take this process's lock away and give it to another session."""
     engine = durable.store.engine
     if durable.store.is_sqlite:
         file = Path(f"{engine.url.database}.workers") / durable.executor

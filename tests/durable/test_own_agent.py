@@ -1,4 +1,4 @@
-"""An agent of one's own with tools, killed between two of its tool calls: nothing that was recorded is done again."""
+"""A user's agent with tools, killed between two tool calls: nothing that was recorded is done again."""
 
 import subprocess
 import sys

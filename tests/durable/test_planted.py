@@ -1,4 +1,4 @@
-"""Whoever may write to the database owns no worker: a planted pickle runs no code, in whichever column it is."""
+"""Write access to the database gives no control of a worker: a planted pickle in any column runs no code."""
 
 import asyncio
 import base64
@@ -60,7 +60,7 @@ def bomb(mark: Path) -> str:
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with a run that was killed behind a recorded call, a run in the queue, and rows of every kind."""
+    """A database with a run killed after a recorded call, a queued run, and rows of every kind."""
     folder = tmp_path_factory.mktemp("killed")
     url = f"sqlite:///{folder / 'runs.sqlite'}"
     command = [*PROGRAM, url, str(folder / "log"), "repair"]

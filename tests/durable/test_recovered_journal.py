@@ -1,4 +1,4 @@
-"""The journal of a run that was killed and recovered holds what that of an unbroken run holds, and nothing twice."""
+"""The journal of a killed and recovered run equals that of an uninterrupted run, without duplicates."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ NEVER_THE_SAME = {"id", "run_id", "step_id", "parent_id", "reading_id", "started
 
 
 def plain(record: Any) -> Any:
-    """A record of the journal, and what is in it, without what differs from run to run."""
+    """Return a record of the journal and its parts, without the fields that differ from run to run."""
     if is_dataclass(record):
         named = ((each.name, getattr(record, each.name)) for each in fields(record))
         return (type(record).__name__, *((name, plain(value)) for name, value in named if name not in NEVER_THE_SAME))

@@ -1,4 +1,4 @@
-"""A run without an engine pays nothing for durability: nothing of it is imported, and nothing of it is called."""
+"""A run without an engine has no cost of durability: nothing of it is imported or called."""
 
 import json
 import subprocess

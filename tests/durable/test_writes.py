@@ -1,4 +1,4 @@
-"""When a run writes what: starts with the first call, and what happens where the database refuses."""
+"""When a run writes: starts with the first call, and the behaviour if the database refuses."""
 
 import asyncio
 import sqlite3
@@ -21,7 +21,7 @@ from flujo_aros.events import TextDelta
 
 
 class Models:
-    """One model for every name, which gives the scripted reply."""
+    """Serves a scripted model under every name."""
 
     def __init__(self, reply):
         self.reply = reply
@@ -124,7 +124,7 @@ def test_text_that_was_seen_before_a_crash_is_not_shown_again(tmp_path: Path) ->
     url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
 
     async def shown(*pieces: str) -> str:
-        """What others have of a reply after one more life, in which it came in these pieces."""
+        """Return the text that others see after a second process has received the reply in these chunks."""
         with closing(Store(url)) as store:
             with store.connection() as connection:
                 store.add(connection, RunRow(run_id="r", pipeline="p", version="1", request="1", status="running"))

@@ -1,4 +1,4 @@
-"""Plays an ensemble in processes that kill themselves: `python program.py URL EVERY`, at every EVERY-th of all places.
+"""Play an ensemble in processes that kill themselves at every EVERY-th place: `python program.py URL EVERY`.
 
 A place is a model call, and every statement and commit of the database. Each time the run resumes in a new process,
 until it ends. Printed is, as JSON, how many have died, which logs differ from that of a run that nobody killed, and how
@@ -38,7 +38,7 @@ CAST = [
 
 
 class Places:
-    """Counts the places that were passed, and dies at one of them."""
+    """Counts the places that a process passes, and kills it at one of them."""
 
     def __init__(self, die_at: int | None) -> None:
         self.passed = 0
@@ -70,7 +70,7 @@ def said(log: EventLog) -> list[dict[str, Any]]:
 
 
 def life(url: str, run_id: str, die_at: int | None, calls: int) -> bool:
-    """Play in a process of its own; whether it has lived."""
+    """Play in a separate process; return whether it ended without being killed."""
     child = os.fork()
     if not child:
         code = 1
@@ -111,7 +111,7 @@ def main() -> None:
 
 
 class ScriptedCalls:
-    """Counts calls across processes: each writes one byte."""
+    """Counts calls across processes by writing one byte for each."""
 
     def __init__(self) -> None:
         self._end, self.write = os.pipe()

@@ -1,4 +1,4 @@
-"""An owl that speaks, a fox that answers it and may refund an order if somebody approves, and a cat that is called."""
+"""An ensemble with an owl, a fox whose refunds need approval, and a cat that is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A durable run of an `agree` and an `ensemble` step is killed and recovered: what was answered is not asked again."""
+"""A durable run of an `agree` and an `ensemble` step is killed and recovered without asking anything again."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ KEPT = BLUEPRINT.replace("LOG", "")
 
 
 class Provider(ThreadingHTTPServer):
-    """Answers as OpenAI does, always the same to the same prompt, and kills its client at one of the requests."""
+    """A server with OpenAI's API that answers equal prompts equally, and kills its client at given requests."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
@@ -106,7 +106,7 @@ class Answers(BaseHTTPRequestHandler):
         self.wfile.write(body.encode())
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

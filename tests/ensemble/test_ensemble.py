@@ -66,7 +66,7 @@ def said(text: str, kind: str = "agent.spoke", **more: Any) -> str:
 
 
 class Talker(ScriptedModel):
-    """Says something new each time: what it says is a function of the prompt and of how often it was asked for it."""
+    """A model that always says something new, determined by the prompt and the number of times it was asked."""
 
     def __init__(self, kind: str = "agent.spoke", **more: Any) -> None:
         super().__init__(then=self._line)
@@ -86,7 +86,7 @@ def played(cast: list[Manifest], model: Any, *, log: Any = None, **options: Any)
 
 
 class MessyTalker(Talker):
-    """Writes its events with single quotes."""
+    """A model that writes its events with single quotes."""
 
     def _line(self, prompt: str) -> str:
         return super()._line(prompt).replace('"', "'")
@@ -661,7 +661,7 @@ def test_a_log_in_a_database_is_read_back(tmp_path: Path) -> None:
 
 
 class Killed(BaseException):
-    """Ends a process in the middle of a turn."""
+    """An exception that ends a process in the middle of a turn."""
 
 
 CAST = [

@@ -1,4 +1,4 @@
-"""The figures of the pages on ensembles and agreement are those that the benchmarks have printed."""
+"""The figures on the pages about ensembles and agreement equal the output of the benchmarks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def printed(name: str) -> list[dict[str, Any]]:
 
 
 def rows_of(page: str, head: str) -> list[str]:
-    """The rows of the table of a page that begins with this line."""
+    """Return the rows of the table on a page that starts with this line."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     assert text.count(head) == 1
     return text.partition(head)[2].partition("\n\n")[0].strip().splitlines()[1:]
@@ -32,7 +32,7 @@ def test_the_page_quotes_the_cost_of_a_long_run() -> None:
 
 
 def fared(runs: list[dict[str, Any]]) -> list[str]:
-    """The rows of a table with a column for each run."""
+    """Return the rows of a table with a column for each run."""
     due = [list(run["reflections"].values()) for run in runs]
     counts = [(sum(a["crossed"] for a in each), sum(a["reflected"] for a in each)) for each in due]
     cells = {

@@ -1,4 +1,4 @@
-"""A run of an ensemble whose process is killed, anywhere, resumes to the log of a run that nobody has killed."""
+"""An ensemble run that is killed anywhere resumes to the same log as an uninterrupted run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ensembles of small models have stumbled over: what is read, asked again and isolated, each by the public way."""
+"""Regressions of ensembles with small models: what is read, asked again and isolated."""
 
 from __future__ import annotations
 

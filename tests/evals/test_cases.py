@@ -1,4 +1,4 @@
-"""Rows and datasets: what a case is read from, and what it is written as."""
+"""Rows and datasets: loading and writing cases."""
 
 from __future__ import annotations
 

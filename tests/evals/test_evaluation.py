@@ -1,4 +1,4 @@
-"""`evaluate`: what a pipeline got right, what wrong, where it refused, and what that has cost."""
+"""`evaluate` counts what a pipeline got right and wrong, where it refused, and the cost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Source:
 
 
 def triage(answer: Callable[[str], str], **processing: object) -> tuple[Runner, ScriptedModel]:
-    """A runner of one agent step whose model answers by its prompt."""
+    """Return a runner of one agent step whose model answers according to its prompt."""
 
     def reply(prompt: str) -> ModelResponse:
         usage = RequestUsage(input_tokens=10, output_tokens=2, cost=Decimal("0.5"))

@@ -6,5 +6,5 @@ from pydantic_ai import models
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch):
-    """Every real provider class refuses to be called."""
+    """Make every real provider class refuse to be called."""
     monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", False)

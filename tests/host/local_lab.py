@@ -1,4 +1,4 @@
-"""What the tests of local models share: whether one can run here, and a look at processes."""
+"""Helpers for tests of local models: whether one can run here, and the processes of a server."""
 
 import time
 from pathlib import Path
@@ -10,7 +10,7 @@ from flujo_aros.host.local import find_weights, require_engine
 
 
 def why_not() -> str:
-    """Why no local model can run here, or an empty text."""
+    """Return the reason why no local model can run here, or an empty string."""
     if not Path("/proc/self/stat").exists():
         return "these tests look at processes through /proc"
     try:
@@ -37,7 +37,7 @@ def runs(pid: int) -> bool:
 
 
 def servers_of(parent: int) -> list[int]:
-    """The running server processes that a process has as children."""
+    """Return the running server processes among the children of a process."""
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     return [pid for pid in pids if _stat(pid)[1] == str(parent) and runs(pid) and "local/server.py" in _command(pid)]
 
@@ -50,7 +50,7 @@ def _command(pid: int) -> str:
 
 
 def until(condition, within: float = 30.0) -> bool:
-    """Whether a condition comes true; how long that takes is not judged, only that it does not hang."""
+    """Return whether a condition becomes true, with a generous timeout."""
     deadline = time.monotonic() + within
     while not condition():
         if time.monotonic() > deadline:

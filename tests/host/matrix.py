@@ -1,4 +1,4 @@
-"""Every failure in every output mode, output shape and way to run: what must come of it, and what came.
+"""Every failure in every output mode, output shape and way to run, with the expected and the actual result.
 
 `python -m tests.host.matrix` prints the counts.
 """
@@ -39,7 +39,7 @@ def act(name: str, qty: int) -> str:
 
 
 def parse(text: str) -> dict:
-    """As text functions should: what is not whole yet, or wrong, is the model's business."""
+    """Parse a text as output functions should: incomplete or invalid text makes the model try again."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -53,7 +53,7 @@ MODES = {"prompted": PromptedOutput, "native": NativeOutput, "tool": ToolOutput}
 
 @dataclass(frozen=True)
 class Shape:
-    """One kind of output: what the agent promises, what the model writes for it, and the value."""
+    """One kind of output: the agent's output type, the model's reply for it, and the value."""
 
     name: str
     like: object
@@ -105,7 +105,7 @@ def shapes(mode):
 
 @dataclass(frozen=True)
 class Part:
-    """One reply: its text as text or as the arguments of a tool, how it ends, what breaks it off."""
+    """One reply: its text or tool arguments, its finish reason, and the error that interrupts it."""
 
     text: str
     tool: str | None = None
@@ -120,7 +120,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Failure:
-    """One way to fail: the replies, and what must come of them."""
+    """One kind of failure: the replies, and the expected result."""
 
     name: str
     replies: object  # (mode, shape) -> list of Part, or None where there is no such failure
@@ -132,7 +132,7 @@ class Failure:
 
 
 def one(change):
-    """A failure whose single reply is the good JSON, changed."""
+    """Return a failure whose only reply is the good JSON, changed."""
 
     def replies(mode, shape):
         return [said(mode, shape, change(shape.good(mode)))]
@@ -176,16 +176,14 @@ def cut(mode, shape):
 
 
 def asked_anew(mode, shape):
-    """The reply and its rest, and the question once more where a schema is enforced for the first time and rules out
-    what was wrong: not where nothing but brackets was cut off.
-    """
+    """Return the number of calls: the reply, its rest, and another if enforcing the schema rules out a wrong rest."""
     brackets_only = not whole_text(mode, shape)[-2:].strip("]}")
     no_schema = shape.name == "as_output, event"
     return 2 if mode == "native" or no_schema or brackets_only else 3
 
 
 def what_was_said_or_cut(shape):
-    """A turn of events always has one; of any other answer a part is none."""
+    """Return the expected result: an event for turns of events, otherwise a rejection as truncated."""
     if shape.name != "as_output, event":
         return Reason.TRUNCATED
     return Event.model_validate({"kind": VERDICT["kind"], "text": VERDICT["text"], "_raw_fallback": True})
@@ -270,7 +268,7 @@ FAILURES = [
 
 
 class Replies(WrapperModel):
-    """A model that answers from a list of parts, streamed or not, and says how each ended."""
+    """A model that answers from a list of parts, streamed or not, and records how each ended."""
 
     def __init__(self, parts):
         self.parts = list(parts)
@@ -382,7 +380,7 @@ WAYS = {
 
 @dataclass
 class Cell:
-    """One cell: what must come of it, what came, and at how many calls."""
+    """One cell: the expected and the actual result, and the number of calls."""
 
     name: str
     expected: object
@@ -397,7 +395,7 @@ class Cell:
 
 
 def try_cell(mode, shape, failure, way, capabilities=None):
-    """Run one cell; None where there is no such failure in this mode."""
+    """Run one cell; return None if this failure does not exist in this mode."""
     parts = failure.replies(mode, shape)
     if parts is None:
         return None
@@ -423,7 +421,7 @@ def try_cell(mode, shape, failure, way, capabilities=None):
 
 
 def on_own_loop(way, agent):
-    """The host's sync methods take the loop of the thread, and would leave a new one open."""
+    """Run pydantic-ai's sync methods on a separate event loop, which is closed afterwards."""
     with asyncio.Runner() as runner:
         asyncio.set_event_loop(runner.get_loop())
         try:
@@ -434,7 +432,7 @@ def on_own_loop(way, agent):
 
 @dataclass
 class Count:
-    """How many cells came out as they must."""
+    """The number of cells with the expected result."""
 
     recovered: int = 0
     refused: int = 0
@@ -466,7 +464,7 @@ class Count:
 
 
 def counted():
-    """Every cell of the matrix."""
+    """Run every cell of the matrix."""
     count = Count()
     for mode in (*MODES, "text"):
         for failure in FAILURES:

@@ -1,4 +1,4 @@
-"""Every error of a provider, with and without text, in every output mode and way to run: what comes of it.
+"""Every error of a provider, with and without text, in every output mode and way to run.
 
 `python -m tests.host.provider_faults` prints the table of `docs/provider-errors.md`.
 """
@@ -72,7 +72,7 @@ def status(code, message):
 
 @dataclass(frozen=True)
 class Fault:
-    """One error. `carries`: the text of the model stands in it; else only a stream has some of it before the error."""
+    """One error. With `carries`, it contains the text of the model; otherwise only a stream yields any of it."""
 
     name: str
     error: object
@@ -98,7 +98,7 @@ FAULTS = [
 
 
 class Provider:
-    """A model whose first call fails. Then it answers every question right (`helps`), or none."""
+    """A model whose first call fails, and which then answers every question (`helps`) or none."""
 
     def __init__(self, fault, text, *, helps, tool, buffered):
         self.error, self.helps, self.tool = fault.error(text if fault.carries else ""), helps, tool
@@ -150,7 +150,7 @@ OUTPUTS = {"native": NativeOutput, "prompted": PromptedOutput, "tool": ToolOutpu
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: where it stands, and what came of it."""
+    """One cell: its position and its result."""
 
     fault: Fault
     text: str
@@ -167,25 +167,25 @@ class Cell:
 
     @property
     def written(self):
-        """What the model had written by the time of the error, and somebody could know of."""
+        """The text that the model had written before the error."""
         return TEXTS[self.text]
 
     @property
     def is_raw(self):
-        """Whether an error of the host or the provider came out that is none of ours to hand on."""
+        """Whether a provider or host error was raised that should not have been passed on."""
         if not isinstance(self.came, BaseException) or isinstance(self.came, OutputError):
             return False
         return not (self.fault.own and not self.written)
 
     @property
     def is_lost(self):
-        """Whether there is no value, and no trace of what the model had written."""
+        """Whether there is no value, and the model's text is not in the error."""
         written = "".join(self.written.split())  # the host writes bodies anew
         return self.came != ADA and bool(written) and not any(written in "".join(text.split()) for text in self.texts)
 
     @property
     def is_wrong(self):
-        """Whether a value came that nobody has given."""
+        """Whether the value is not one that the model has given."""
         return isinstance(self.came, Person) and self.came != ADA
 
     @property
@@ -198,7 +198,7 @@ class Cell:
 
 
 def cells(faults):
-    """Every cell that can occur, run."""
+    """Run every possible cell."""
     for fault in faults:
         for text, written in TEXTS.items():
             for mode in fault.modes:
@@ -213,7 +213,7 @@ def cells(faults):
 
 
 async def cell(fault, text, mode, way, *, helps, buffered):
-    """Run one cell. `buffered`: the text was streamed before the error, and also stands in one that carries it."""
+    """Run one cell. With `buffered`, the text was streamed before the error."""
     provider = Provider(fault, TEXTS[text], helps=helps, tool=mode == "tool", buffered=buffered)
     came, texts = await (_step if way in STEP_WAYS else _agent)(provider, mode, way)
     return Cell(fault, text, mode, way, helps, came, provider.calls, texts)
@@ -253,7 +253,7 @@ async def _step(provider, mode, way):
 
 @dataclass
 class Count:
-    """What all cells came to."""
+    """The totals of all cells."""
 
     cells: list = field(default_factory=list)
 
@@ -268,7 +268,7 @@ class Count:
         return f"{len(self.cells)} cells: {raw} raw exceptions, {lost} lost texts, {wrong} wrong values."
 
     def table(self):
-        """One line for each error and text, in Markdown."""
+        """Return a Markdown table with one row for each error and text."""
         lines = [
             "| error | the model's text | in one piece | streamed | calls | where no further call helps |",
             "|---|---|---|---|---|---|",
@@ -288,12 +288,12 @@ class Count:
 
 
 def _all(found):
-    """What cells came to, each thing once."""
+    """Return the distinct results of these cells."""
     return ", ".join(dict.fromkeys(each.words for each in found)) or "–"
 
 
 def counted(faults=FAULTS):
-    """All cells of these faults, counted."""
+    """Run and count all cells of these faults."""
     return Count(list(cells(faults)))
 
 

@@ -1,4 +1,4 @@
-"""Scripted models: each call takes the next reply, both when streamed and when not."""
+"""Scripted models: each call takes the next reply, streamed or not."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ PROFILE = ModelProfile(supports_json_schema_output=True, supports_json_object_ou
 
 
 class Script:
-    """A model that answers from a list, and remembers what it was asked.
+    """A model that answers from a list, and records its requests.
 
     A reply is a text, a `ToolCallPart`, a `ModelResponse`, or an error to raise.
     """
@@ -29,7 +29,7 @@ class Script:
         return len(self.requests)
 
     def prompt(self, call):
-        """All text of one request."""
+        """Return the text of one request."""
         return "\n".join(str(getattr(part, "content", "")) for message in self.requests[call] for part in message.parts)
 
     def _next(self, messages, info):
@@ -61,12 +61,12 @@ class Script:
 
 
 def call(args, name="final_result"):
-    """A call of the output tool."""
+    """Return a call of the output tool."""
     return ToolCallPart(name, args)
 
 
 class OneModel:
-    """A source of models that always gives the same one."""
+    """Serves the same model under every name."""
 
     def __init__(self, model):
         self.one = model

@@ -1,4 +1,4 @@
-"""An agent behaves with `Aros` as without it, where there is nothing to recover: what its users see is the same."""
+"""If there is nothing to recover, an agent with `Aros` is indistinguishable from one without."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ Way = Callable[[Agent, Ending, RunUsage], Awaitable[list[Any]]]
 
 
 def watched(way: Way, ending: Ending, capabilities: list[Aros]) -> tuple[Any, ...]:
-    """What a user sees of a stream, its usage and the messages that it leaves."""
+    """Return everything that a user sees of a stream, with its usage and messages."""
     pieces = words_and_an_error if ending == "broken off" else words
     agent: Agent = Agent(FunctionModel(stream_function=pieces), capabilities=capabilities)
     usage, seen, raised = RunUsage(), None, None

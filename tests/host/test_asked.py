@@ -1,4 +1,4 @@
-"""Agents made from a spec ask for their schema as the host would, and see nothing but text."""
+"""Agents made from a spec request their schema as pydantic-ai does, and receive only text."""
 
 import pytest
 from pydantic import BaseModel, Field
@@ -17,7 +17,7 @@ class Line(BaseModel):
 
 
 class Order(BaseModel):
-    """What somebody wants."""
+    """The output type."""
 
     number: int = Field(description="Which one it is.")
     lines: list[Line] = []

@@ -1,4 +1,4 @@
-"""How the asks of a ladder reach a model: bare, in the conversation, with a schema; by which model; what they cost."""
+"""How the requests of a ladder reach a model: their messages, schema, model and cost."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ def asked(script, ask, *, conversation=None, resolve=None):
 
 
 def reported(messages):
-    """The kinds and texts of the messages of a request."""
+    """Return the kinds and texts of the messages of a request."""
     return [(part.part_kind, part.content) for message in messages for part in message.parts]
 
 
@@ -215,7 +215,7 @@ def test_a_limit_of_the_caller_is_honoured_before_a_call_and_without_its_events(
 
 
 class Costly:
-    """A model that answers from a list, each reply with its tokens; an error is raised, `None` hangs."""
+    """A model that answers from a list, each reply with its token usage; an error is raised, `None` hangs."""
 
     def __init__(self, replies):
         self.replies = list(replies)
@@ -330,7 +330,7 @@ def test_a_repeated_question_includes_the_schema_of_its_answer(profile):
 
 @pytest.fixture
 def environment(monkeypatch):
-    """Sets variables that the settings are read from, and forgets what was read before and after."""
+    """Set environment variables for the settings, and reset the settings before and after."""
 
     def put(**variables):
         for name, value in variables.items():

@@ -79,7 +79,7 @@ CASES: dict[str, Case] = {
 
 
 def reported(outcome: Any) -> Any:
-    """All that a user sees of an outcome, but for the words of repairs that two ways of cleaning have."""
+    """Return everything that a user sees of an outcome, except for messages that depend on the way of cleaning."""
     if isinstance(outcome, Accepted):
         return outcome.value, outcome.trust, outcome.origin, sorted(repair.code for repair in outcome.repairs)
     because = outcome if outcome.kind == "rejected" else outcome.because

@@ -1,4 +1,4 @@
-"""What was streamed of a reply with a block is what is returned, also where the first reply holds nothing."""
+"""The streamed text of a reply with a block equals the returned text, even if the first reply is empty."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

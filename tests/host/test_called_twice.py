@@ -1,4 +1,4 @@
-"""An output tool that a model calls more than once in a response: the call that can be used is the answer."""
+"""If a model calls an output tool more than once in a response, the usable call is the answer."""
 
 import pytest
 from pydantic import BaseModel
@@ -70,7 +70,7 @@ async def test_a_usable_call_that_the_host_rejects_is_retried():
 
 
 def streaming(*calls):
-    """A model that streams these calls of the output tool, piece by piece."""
+    """Return a model that streams these calls of the output tool in chunks."""
 
     async def pieces(_, __):
         for index, arguments in enumerate(calls):

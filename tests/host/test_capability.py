@@ -58,7 +58,7 @@ def written(mode, text):
 
 
 def run(agent, prompt="x", **options):
-    """The output, and the record of what Aros did."""
+    """Run an agent; return its output and the record of `Aros`."""
     with recording() as record:
         result = asyncio.run(agent.run(prompt, **options))
     return result, record

@@ -1,4 +1,4 @@
-"""A law of `Aros` on a pydantic-ai agent: what succeeds without it succeeds the same with it."""
+"""An invariant of `Aros` on a pydantic-ai agent: what succeeds without it succeeds equally with it."""
 
 import json
 
@@ -19,7 +19,7 @@ NAMES = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc"],
 
 @st.composite
 def valid_replies(draw):
-    """A reply that the host accepts as it stands: any layout of JSON, keys in any order, escaped or not."""
+    """Generate replies that pydantic-ai accepts: any JSON layout, any order of keys, escaped or not."""
     value = {"name": draw(NAMES), "qty": draw(st.integers(-(10**9), 10**9)), "note": draw(st.none() | NAMES)}
     if value["note"] is None and draw(st.booleans()):
         del value["note"]

@@ -1,4 +1,4 @@
-"""A block whose prose was cut is no success: it is resumed, or ends as what it is, streamed or not."""
+"""A block whose prose was truncated is not a success: it is resumed or rejected, streamed or not."""
 
 import asyncio
 from typing import Any

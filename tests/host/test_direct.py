@@ -1,4 +1,4 @@
-"""The direct path: runs of agents without tools, one request and one reading, without an agent graph."""
+"""The direct path: agents without tools run with one request and one reading, without an agent graph."""
 
 import asyncio
 
@@ -60,7 +60,7 @@ scripts = st.lists(st.sampled_from([*REPLIES, ERROR]), min_size=6, max_size=6)
 
 
 class Scripted:
-    """Gives a model that says these things one after the other."""
+    """Serves a model that gives these replies in order."""
 
     def __init__(self, replies, *, native: bool, instrumented: bool = False) -> None:
         self.replies, self.asked = [*replies], []
@@ -99,7 +99,7 @@ TOLD = (AgentFinished, AskFinished, ReadFinished, StageFinished, StageSkipped)
 
 
 async def story_of(replies, contract, *, instrumented, native, streamed):
-    """All that can be seen of a run from outside."""
+    """Return everything observable of a run."""
     source, heard, shown = Scripted(replies, instrumented=instrumented, native=native), [], []
 
     async def live(event):
@@ -188,7 +188,7 @@ async def test_a_reply_that_ended_before_any_output_is_rejected_with_our_own_mes
         source.made = InstrumentedModel(model) if instrumented else model
 
         async def live(event):
-            """Nobody looks at the pieces."""
+            """Ignore the chunks."""
 
         with observing(heard.append):
             spec = AgentSpec(model="local:x")
@@ -232,7 +232,7 @@ async def test_every_request_of_a_run_goes_through_one_function(streamed):
         return await request_once(call)
 
     async def live(event):
-        """Nobody looks at the pieces."""
+        """Ignore the chunks."""
 
     source = Scripted([REPLIES[3], REPLIES[3], REPLIES[0]], native=True)
     with redirect_calls(around):
@@ -275,7 +275,7 @@ async def test_a_replayed_run_makes_no_calls_and_has_the_same_result(streamed):
 @pytest.mark.anyio
 async def test_a_streamed_reply_is_counted_within_the_limit_on_tokens():
     async def live(event):
-        """Nobody looks at the pieces."""
+        """Ignore the chunks."""
 
     source = Scripted([REPLIES[0]], native=True)
     with pytest.raises(UsageLimitExceeded, match="total_tokens_limit"):

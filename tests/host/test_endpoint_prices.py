@@ -1,4 +1,4 @@
-"""A model at an address of its own has no price, although its name may be that of a hosted model."""
+"""A model at a custom address has no price, even if its name is that of a hosted model."""
 
 from __future__ import annotations
 

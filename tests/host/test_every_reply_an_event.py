@@ -1,4 +1,4 @@
-"""Whatever a model replies to an event contract, its turn ends in one event, and the trust says whose."""
+"""Any reply to an event contract yields one event, and its trust tells how it was obtained."""
 
 from __future__ import annotations
 

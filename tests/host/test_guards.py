@@ -1,4 +1,4 @@
-"""Guards of other people beside `Aros`: what they refuse is refused, and what they raise is not swallowed."""
+"""Third-party guards with `Aros`: what they refuse is refused, and what they raise is not swallowed."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class Blocked(Exception):
 
 @dataclass
 class Guard(AbstractCapability):
-    """Sees every output, and may block it or send it back."""
+    """A guard that sees every output, and may block it or ask the model again."""
 
     judge: object
     seen: list = field(default_factory=list)
@@ -37,7 +37,7 @@ class Guard(AbstractCapability):
 
 @dataclass
 class InputGuard(AbstractCapability):
-    """Lets no request pass that speaks of a word."""
+    """A guard that rejects requests containing a word."""
 
     word: str
 

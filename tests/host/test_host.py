@@ -1,4 +1,4 @@
-"""What `Aros` reports beside the value, and how it works with the rest of the host."""
+"""What `Aros` reports besides the value, and how it works with the rest of pydantic-ai."""
 
 import asyncio
 import contextlib
@@ -325,7 +325,7 @@ VOLATILE = ("timestamp", "run_id", "conversation_id", "tool_call_id", "duration"
 
 
 def steady(value):
-    """Messages without what differs from run to run anyway."""
+    """Return messages without the parts that differ from run to run."""
     if isinstance(value, dict):
         return {key: steady(inner) for key, inner in value.items() if key not in VOLATILE}
     return [steady(inner) for inner in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""What is made once and kept: models, agents and checked contracts, for as long as their event loop."""
+"""Caches of models, agents and checked contracts, which live as long as their event loop."""
 
 import asyncio
 import gc
@@ -14,7 +14,7 @@ NUMBER = compile_contract({"type": "object", "properties": {"n": {"type": "integ
 
 
 class Source:
-    """Gives a model that is another one each time, as a run with its own server does."""
+    """Returns a different model each time, like a run with its own server."""
 
     async def model(self, _name: str) -> TestModel:
         return TestModel()

@@ -1,4 +1,4 @@
-"""For any ladder, replies, contract, way to run and end: no call more than allowed, and every call is in the usage."""
+"""For any ladder, replies, contract and way to run: no call exceeds the limit, and the usage counts every call."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ Said: TypeAlias = tuple[str, Literal["stop", "length", "error"]]
 
 @dataclass
 class Provider:
-    """What all models of a run answer, and what each call has really used."""
+    """Answers for all models of a run, and records the usage of each call."""
 
     replies: list[Said]
     stop_at: int | None
@@ -126,13 +126,13 @@ class Provider:
         return FunctionModel(self.answer, stream_function=self.stream, model_name=name, profile=profile)
 
     async def model(self, name: str) -> Any:
-        """The other model, that `escalate` asks."""
+        """Return the second model, which `escalate` uses."""
         return self.made(name)
 
 
 @dataclass
 class Heard:
-    """What observers received."""
+    """The events that observers received."""
 
     asks: list[AskFinished] = field(default_factory=list[AskFinished])
     stages: list[StageFinished] = field(default_factory=list[StageFinished])
@@ -202,7 +202,7 @@ async def run(case: Case, provider: Provider, reported: Emitted) -> None:
 
 
 async def _by_agent(way: str, agent: Any, limits: UsageLimits | None) -> RunUsage:
-    """What the host counts, which knows nothing of calls that failed."""
+    """Return pydantic-ai's own counts, which do not include failed calls."""
     if way == "run":
         return cast("RunUsage", (await agent.run(PROMPT, usage_limits=limits)).usage)
     if way == "run_stream":

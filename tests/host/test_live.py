@@ -1,4 +1,4 @@
-"""What a person sees of a reply while it is written, and what a step may say about its run."""
+"""What a user sees of a reply while it is streamed, and the events of a step."""
 
 import asyncio
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ def run(script, contract=ITEM, ladder=REPAIR, agent=None, **options):
 
 
 def watched(script, contract=ITEM, ladder=REPAIR, **options):
-    """The pieces that a listener was given, and the run."""
+    """Return the chunks that a listener received, and the run."""
     pieces = []
 
     async def live(piece):
@@ -63,7 +63,7 @@ def watched(script, contract=ITEM, ladder=REPAIR, **options):
 
 
 def seen(pieces):
-    """The text that a person has before them in the end."""
+    """Return the text that a user sees in the end."""
     text = ""
     for piece in pieces:
         if isinstance(piece, TextDelta | TextAppended):
@@ -204,7 +204,7 @@ def test_limits_apply_before_each_call():
 
 
 class Allowed:
-    """Lets so many calls be made, and adds up what they used."""
+    """Allows a number of calls, and adds up their usage."""
 
     def __init__(self, calls):
         self.left = calls
@@ -312,7 +312,7 @@ STAGES = Ladder(stages=(Resume(how="continue"), Retry()))
 
 
 class Endless(Script):
-    """A script that counts the characters which were taken from it."""
+    """A reply that counts how many of its characters were consumed."""
 
     taken = 0
 
@@ -427,7 +427,7 @@ def test_a_stream_with_an_unrepairable_field_is_ended_early_if_requested(monkeyp
 
 @dataclass
 class Listening(AbstractCapability[None]):
-    """Hears the events of the agent graph."""
+    """Receives the events of the agent graph."""
 
     heard: list[object]
 

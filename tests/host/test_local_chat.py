@@ -1,4 +1,4 @@
-"""A real local model through pydantic-ai: grammar, usage, and errors in plain words."""
+"""A real local model through pydantic-ai: grammar, usage, and clear errors."""
 
 import asyncio
 import base64
@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.slow, needs_model]
 
 @pytest.fixture(autouse=True)
 def real_requests():
-    """These reach a model on this machine, and nothing else."""
+    """Allow requests, which go only to a model on this machine."""
     with override_allow_model_requests(allow_model_requests=True):
         yield
 

@@ -1,4 +1,4 @@
-"""Names, files and settings of local models: everything that is wrong is one sentence that says what to do."""
+"""Names, files and settings of local models: every error is one sentence that says what to do."""
 
 import asyncio
 import os

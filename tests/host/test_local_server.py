@@ -1,4 +1,4 @@
-"""The server of a real local model: what it promises, and that it never outlives us."""
+"""The server of a real local model: its guarantees, and that it never outlives its parent process."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Models that cannot be made say why, and models that were made are kept, but not without end."""
+"""Models that cannot be created explain why, and created models are cached up to a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every failure in every output mode, shape and way to run recovers, or the reason is reported, at the fewest calls."""
+"""Every failure in every output mode, shape and way to run is recovered or reported, with the fewest calls."""
 
 import sys
 
@@ -25,7 +25,7 @@ CELLS = [
 
 @pytest.fixture(scope="module", autouse=True)
 def printed_count(request):
-    """Say at the end what the whole matrix came to."""
+    """Print the totals of the matrix at the end."""
     yield
     with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
         sys.stdout.write(f"\nthe matrix: {ALL}\n")

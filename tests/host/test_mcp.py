@@ -1,4 +1,4 @@
-"""Agents of blueprints call the tools of a real MCP server."""
+"""Agents in blueprints call the tools of a real MCP server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow  # the client and the server take seconds to impor
 
 @pytest.fixture(autouse=True)
 def installed() -> None:
-    """They are imported where they are used, so that the quick tests need not wait for them."""
+    """Import the optional packages only where they are used, to keep the fast tests fast."""
     pytest.importorskip("mcp", reason="MCP is not installed: pip install 'flujo_aros[mcp]'")
 
 
@@ -97,7 +97,7 @@ def test_a_secret_in_the_command_of_a_server_is_left_out_of_the_error() -> None:
     from pydantic_ai.mcp import MCPToolset
 
     class Orders(MCPToolset):
-        """A toolset of the user's own."""
+        """A user-defined toolset."""
 
     key = "ghp_" + "aB3" * 12
     message = failure(Step("ask", Agent(ScriptedModel(), toolsets=[Orders(StdioTransport("no-such", ["--key", key]))])))

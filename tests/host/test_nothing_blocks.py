@@ -1,4 +1,4 @@
-"""Nothing that is done inside the event loop blocks it: each case in a fork of a process that keeps nothing yet."""
+"""Nothing blocks the event loop: each case runs in a fork of a process with empty caches."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ for number, code in enumerate({codes!r}):
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What each case prints as an error."""
+    """Return what each case prints as an error."""
     folder, cases = tmp_path_factory.mktemp("forks"), {**CASES, "late": BLOCKING}
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}

@@ -1,4 +1,4 @@
-"""The loops of the documentation for plain clients, run as they stand there over scripted transports."""
+"""The loops for plain clients run exactly as documented, over scripted transports."""
 
 import json
 import re
@@ -19,7 +19,7 @@ class Order(BaseModel):
 
 
 def recipe(word):
-    """The code block of the page with this word in it."""
+    """Return the code block of the page that contains this word."""
     blocks = re.findall(r"^```py\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
     (found,) = (block for block in blocks if word in block and "feedback()" in block)
     return compile(found, str(PAGE), "exec", dont_inherit=True)

@@ -1,4 +1,4 @@
-"""No secret that is at hand in a run stands in a repair prompt, however short it is; in the value it is back."""
+"""A secret known to a run never occurs in a repair prompt, however short, and is restored in the value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a provider raises, with and without text: a value, or an honest refusal that holds the text."""
+"""Whatever a provider raises, with and without text, the result is a value or a refusal with the text."""
 
 import asyncio
 from contextlib import aclosing
@@ -74,7 +74,7 @@ def test_retries_of_a_step_count_where_a_lost_connection_has_left_a_part_of_the_
         raise lost
 
     async def at_once(seconds):
-        """No waiting in tests."""
+        """Disable waiting."""
 
     async def go():
         models = OneModel(FunctionModel(answer, stream_function=stream, profile=PROFILE))

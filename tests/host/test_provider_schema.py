@@ -1,4 +1,4 @@
-"""What providers drop, refuse or leave unenforced of a schema: the same as what pydantic-ai and llama.cpp really do."""
+"""What providers drop, reject or do not enforce of a schema, checked against pydantic-ai and llama.cpp."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WORDS = {
 
 @st.composite
 def schemas(draw: st.DrawFn, depth: int = 2) -> dict[str, Any]:
-    """Schemas of objects with all kinds of constraints."""
+    """Generate schemas of objects with constraints of all kinds."""
     kind = draw(st.sampled_from(["string", "integer", "array", "object"] if depth else ["string", "integer"]))
     words = draw(st.sets(st.sampled_from(sorted(_WORDS[kind])), max_size=2))
     schema: dict[str, Any] = {"type": kind, **{word: _WORDS[kind][word] for word in sorted(words)}}
@@ -51,7 +51,7 @@ def _openai_model() -> OpenAIChatModel:
 
 
 def sent_by_openai(schema: dict[str, Any]) -> OutputObjectDefinition:
-    """What pydantic-ai's own model makes of a schema before it sends it."""
+    """Return the schema that pydantic-ai's own model sends."""
     given_schema = OutputObjectDefinition(json_schema=object_schema(schema), name="x")
     asked = ModelRequestParameters(output_mode="native", output_object=given_schema, allow_text_output=True)
     made = _openai_model().customize_request_parameters(asked).output_object

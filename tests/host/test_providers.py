@@ -1,4 +1,4 @@
-"""`Aros` with the real provider classes, over transports that answer with recorded bodies."""
+"""`Aros` with the real provider classes, over transports that return recorded bodies."""
 
 import asyncio
 import importlib
@@ -28,7 +28,7 @@ GOOD = '{"name": "pen", "qty": 3}'
 
 @pytest.fixture(autouse=True)
 def mock_network(monkeypatch):
-    """Requests may leave the provider classes: their transports answer by themselves."""
+    """Allow requests, which scripted transports answer."""
     monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", True)
 
 
@@ -50,7 +50,7 @@ class Broken:
 
 
 def client_over(sdk, replies, seen):
-    """An HTTP client of the library that this SDK uses, answering from a list of (status, body)."""
+    """Return an HTTP client for this SDK that answers from a list of (status, body)."""
     library = importlib.import_module("httpx2" if "httpx2" in inspect.getsource(sdk) else "httpx")
 
     def answer(request):
@@ -122,7 +122,7 @@ CHAT = {"openai": openai_chat, "groq": groq, "mistral": mistral, "ollama": ollam
 
 
 def chat(content=None, finish="stop", args=None, name="final_result", **extra):
-    """A whole answer of the chat completions interface."""
+    """Return a complete response of the chat completions API."""
     message = {"role": "assistant", "content": content, **extra}
     if args is not None:
         function = {"name": name, "arguments": args}
@@ -134,7 +134,7 @@ def chat(content=None, finish="stop", args=None, name="final_result", **extra):
 
 
 def streamed(*texts, finish="stop", error=None):
-    """The same as server-sent events, perhaps broken off by an error."""
+    """Return the same response as server-sent events, optionally interrupted by an error."""
     chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     choices = [{"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None} for text in texts]
     events = [{**chunk, "choices": [choice]} for choice in choices]
@@ -156,7 +156,7 @@ def json_validate_failed(text):
 
 
 def responses(text, status="completed", **extra):
-    """A whole answer of the responses interface."""
+    """Return a complete response of the responses API."""
     content = [{"type": "output_text", "text": text, "annotations": []}]
     message = {"type": "message", "id": "m1", "role": "assistant", "status": status, "content": content}
     usage = {
@@ -182,7 +182,7 @@ def responses(text, status="completed", **extra):
 
 
 def run(make, *replies, output=PromptedOutput, way=None, **options):
-    """The result, and the requests that were sent."""
+    """Run an agent; return the result and the requests that were sent."""
     seen, left = [], list(replies)
     agent = Agent(make(left, seen), output_type=output(Item), capabilities=[Aros()], **options)
     result = asyncio.run(agent.run("x") if way is None else way(agent))
@@ -282,7 +282,7 @@ def test_an_error_event_inside_a_stream_is_repaired_where_it_carries_the_reply(m
 
 
 def broken_streams(*texts):
-    """The ways in which a stream that has brought these texts breaks off, as events of the interface."""
+    """Yield the ways in which a stream can break off after these texts, as events of the API."""
     whole = streamed(*texts)[1]
     begun = "".join(f"{event}\n\n" for event in whole.split("\n\n")[: len(texts)])
     unnamed = {"error": {"message": "Failed to validate JSON.", "code": "json_validate_failed"}}
@@ -342,7 +342,7 @@ def test_a_reply_of_an_ollama_thinking_model_is_read_apart_from_its_thinking():
 
 
 def counted(tokens, body):
-    """The same answer with as many input tokens counted."""
+    """Return the same response with this number of input tokens."""
     status, whole = body
     return status, {**whole, "usage": {"prompt_tokens": tokens, "completion_tokens": 5, "total_tokens": tokens + 5}}
 

@@ -1,4 +1,4 @@
-"""Recorded calls: what is replayed is what happened, replies as well as errors of the provider."""
+"""A recorded call is replayed exactly, whether it returned a reply or raised an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from flujo_aros.host.response import issue_of, retry_after_of
 
 
 class Tape:
-    """Keeps the record of one call as JSON, and gives it again."""
+    """Stores the record of one call as JSON, and replays it."""
 
     keeps_tools = True
 
@@ -88,7 +88,7 @@ def test_an_error_of_the_provider_is_replayed_as_it_was_raised(error: Exception)
 
 
 class Streamed:
-    """A model that streams three words, and counts how often it is asked and whether it is closed."""
+    """A model that streams three words, and counts its requests and whether the stream was closed."""
 
     def __init__(self, *, opens: bool = True) -> None:
         self.asked = 0

@@ -44,7 +44,7 @@ class Item(BaseModel):
 
 
 def never(text: str) -> str:
-    """An output validator that accepts nothing."""
+    """An output validator that rejects everything."""
     raise ModelRetry(f"{text} will not do")
 
 
@@ -54,7 +54,7 @@ def look() -> str:
 
 
 def run(script, contract=CONTRACT, ladder=None, **spec):
-    """One run of an agent made from a spec, with its model scripted."""
+    """Run an agent made from a spec, with a scripted model."""
     source = OneModel(script.model)
     return asyncio.run(run_agent(AgentSpec(model="local:test", **spec), "hello", contract, ladder, models=source))
 

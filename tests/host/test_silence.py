@@ -1,4 +1,4 @@
-"""When silence is an answer, and when it is not."""
+"""When an empty reply is an answer, and when it is not."""
 
 import asyncio
 from typing import Optional

@@ -1,4 +1,4 @@
-"""A real provider class over a real connection: a stream that is stopped early is closed, and nobody reads on."""
+"""A stream of a real provider class over a real connection is closed if it is stopped early."""
 
 import asyncio
 import json
@@ -21,12 +21,12 @@ class Item(BaseModel):
 
 @pytest.fixture(autouse=True)
 def local_network(monkeypatch):
-    """Requests may leave the provider class: they go to this machine."""
+    """Allow requests, which go to this machine."""
     monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", True)
 
 
 class Endless:
-    """A server that streams a chat completion without end; it knows when nobody listens any longer."""
+    """A server that streams a chat completion without end, and notices when the client disconnects."""
 
     def __init__(self, *, tool):
         self.tool = tool

@@ -1,4 +1,4 @@
-"""An event whose strict model is the output type: validated where that works, read like any event where it does not."""
+"""Events with a strict model as output type: validated if possible, otherwise read like any event."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ with_and_without = pytest.mark.parametrize("named", [True, False], ids=["Aros(co
 
 
 def asked(contract: Any, mode: Any, named: bool, *replies: str) -> tuple[dict[str, Any], str, int]:
-    """The event, what it is worth, and how many calls it took."""
+    """Return the event, its trust, and the number of calls."""
     model = ScriptedModel(*replies)
     agent = Agent(model, output_type=mode(contract.model), capabilities=[Aros(contract if named else None)])
     result = asyncio.run(agent.run("Go on."))
@@ -93,7 +93,7 @@ def test_a_text_is_never_made_up() -> None:
 
 
 def fit(event: object, path: str, contract: object = SAID) -> Accepted[Event] | None:
-    """Return the event with a string at a path where the host requires one, on the last attempt."""
+    """Return the event, with a string inserted where pydantic-ai requires one, on the last attempt."""
     accepted = Accepted(event, Trust.CLEAN, "first", (), json.dumps(FULL))
     return fit_event_fields(accepted, [Issue(path, "string_type", "a text is wanted")], contract, last=True)
 

@@ -70,7 +70,7 @@ def run(script, contract, prompt="hello", output=str, ladder=None, **options):
 
 
 async def streamed(made, prompt="hello"):
-    """The deltas of a run, and its result."""
+    """Return the deltas of a run, and its result."""
     deltas, result = [], None
     async with made.run_stream_events(prompt) as events:
         async for event in events:

@@ -1,4 +1,4 @@
-"""A model that puts its answer into its thinking, and nothing into its reply, is read there; the value says so."""
+"""If a model writes its answer only in its thinking, it is read there, and the value reports it."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What each call has used is reported where it was made, and adds up, streamed or not, however a run ends."""
+"""The usage of each call is reported where it was made, and adds up, however a run ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def said(text: str, tokens: int) -> ModelResponse:
 
 
 class Heard:
-    """What observers received about the calls of one run."""
+    """The events about the calls of one run, as observers received them."""
 
     def __init__(self) -> None:
         self.asks: list[AskFinished] = []
@@ -45,7 +45,7 @@ class Heard:
 
     @property
     def first(self) -> Usage:
-        """What the agent's own call has used. It ends last where a block is put behind its stream."""
+        """Return the usage of the agent's own call, which ends last if a block follows its stream."""
         return next(ask.usage for ask in self.asks if ask.stage == "first")
 
     @property
@@ -54,7 +54,7 @@ class Heard:
 
 
 async def asked(way: str, agent: Agent[None, Any], limits: UsageLimits | None = None) -> Any:
-    """What the host counts for a run."""
+    """Return pydantic-ai's own counts for a run."""
     if way == "run":
         return (await agent.run("Go.", usage_limits=limits)).usage
     if way == "stream":
@@ -162,7 +162,7 @@ def test_a_stream_that_breaks_off_has_unmeasured_usage(in_blueprint: bool) -> No
         raise ModelHTTPError(500, "m", {"error": {"message": "overloaded"}})
 
     async def live(_: LiveEvent) -> None:
-        """Nobody looks at the pieces."""
+        """Ignore the chunks."""
 
     class Source:
         async def model(self, name: str) -> FunctionModel:

@@ -1,4 +1,4 @@
-"""Blueprints as people write them: blocks and braces, comments, quotes, line ends, nested steps, shared blocks."""
+"""Hypothesis strategies for realistic blueprints: styles, comments, quotes, line ends, nested and shared steps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COMMENTS = st.sampled_from(["", "", "  # note", "   # é 漢 #x"])
 
 @st.composite
 def blueprints(draw: st.DrawFn) -> str:
-    """The text of a blueprint that loads."""
+    """Generate the text of a valid blueprint."""
     numbers = iter(range(1, 1000))
     body = draw(_rows(numbers, depth=0))
     head = draw(st.sampled_from(["", "# a title\n\n", '---\nversion: "0.1"\n']))

@@ -1,4 +1,4 @@
-"""Cases of linting written as Markdown: a heading that says the behaviour, a blueprint, and what is found in it.
+"""Lint cases written in Markdown: a heading that states the behaviour, a blueprint, and the findings.
 
     ## A schema of the agent that the step does not mention
 
@@ -55,47 +55,47 @@ class Case:
         return f"{self.code}/{re.sub(r'[^a-z0-9]+', '-', self.title.lower()).strip('-')}"
 
     def options(self, fix: Applicability | None = None) -> Options:
-        """Only the rule of the case."""
+        """The options that select only the rule of the case."""
         return Options(select=(self.code,), ignore=longer_than(self.code), fix=fix)
 
     def find(self, folder: Path) -> list[str]:
-        """What is found, as it is written in a case."""
+        """Return the findings, in the notation of the cases."""
         for name, text in self.files.items():
             (folder / name).write_text(text, encoding="utf-8")
         found = lint_text(self.text, source=str(folder / "case.yaml"), folder=folder, options=self.options())
         return [written(self.text, each) for each in found.findings]
 
     def fix(self, folder: Path, level: Applicability) -> str:
-        """The text after its fixes."""
+        """Return the text after its fixes."""
         return lint_text(self.text, source=str(folder / "case.yaml"), folder=folder, options=self.options(level)).text
 
 
 def longer_than(code: str) -> tuple[str, ...]:
-    """The codes that begin with another one."""
+    """Return the codes that start with another code."""
     from flujo_aros.lint.rules import RULES
 
     return tuple(rule.code for rule in RULES if rule.code.startswith(code) and rule.code != code)
 
 
 def written(text: str, finding: Finding) -> str:
-    """A finding in the words of a case."""
+    """Return a finding in the notation of the cases."""
     return f"{finding.place.line}:{finding.place.column} {finding.severity.value} «{pointed_at(text, finding)}»"
 
 
 def pointed_at(text: str, finding: Finding) -> str:
-    """The first line of the text that a finding points at."""
+    """Return the first line of the text that a finding points at."""
     positions = Positions(text)
     whole = text[positions.offset(finding.place) : positions.offset(finding.end)]
     return whole.partition("\n")[0]
 
 
 def load_cases() -> list[Case]:
-    """All cases of all files; one that is not well formed fails here, by name."""
+    """Load the cases of all files. Fails if one is malformed, naming it."""
     return [case for path in sorted(CASES.glob("*.md")) for case in cases_in(path)]
 
 
 def cases_in(path: Path) -> list[Case]:
-    """The cases of one file."""
+    """Yield the cases of one file."""
     _, *parts = _HEADING.split(path.read_text(encoding="utf-8"))
     return [_case(path.stem, title, body) for title, body in zip(parts[::2], parts[1::2], strict=True)]
 

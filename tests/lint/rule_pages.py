@@ -1,4 +1,4 @@
-"""The pages about the rules, made from the rules and their cases: `python tests/lint/rule_pages.py` writes them."""
+"""Generate the pages about the rules from the rules and their cases: `python tests/lint/rule_pages.py`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _FENCE = re.compile(r"^~~~~([^\n]+)\n(.*?)^~~~~$", re.S | re.M)
 
 
 def pages() -> dict[str, str]:
-    """Every page by the name of its file."""
+    """Return every page by its file name."""
     ordered = sorted(RULES, key=lambda rule: rule.code)
     made = {f"{rule.code}.md": rule_to_markdown(rule) + _cases(rule.code) for rule in ordered}
     return {"index.md": index_page(ordered), **made}
 
 
 def _cases(code: str) -> str:
-    """The cases of a rule, one heading lower, each block with what it is."""
+    """Yield the cases of a rule, one heading level lower, each block with its label."""
     _, heading, body = (CASES / f"{code}.md").read_text(encoding="utf-8").partition("\n## ")
     lowered = re.sub(r"^## ", "### ", heading.lstrip("\n") + body, flags=re.M)
     return "\n## Cases\n\nThese run as tests.\n\n" + _FENCE.sub(_block, lowered)
@@ -41,7 +41,7 @@ def _block(fence: re.Match[str]) -> str:
 
 
 def main() -> None:
-    """Write the pages, and remove those of rules that are no more."""
+    """Write the pages, and remove those of deleted rules."""
     PAGES.mkdir(parents=True, exist_ok=True)
     made = pages()
     for old in set(PAGES.glob("*.md")) - {PAGES / name for name in made}:

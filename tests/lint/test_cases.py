@@ -1,4 +1,4 @@
-"""Every case in `cases/*.md` comes out as it is written there."""
+"""Every case in `cases/*.md` has the documented result."""
 
 from __future__ import annotations
 

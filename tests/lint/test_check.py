@@ -1,4 +1,4 @@
-"""What one call of the linter does with comments, baselines, selections, imports and files that are no blueprints."""
+"""How the linter handles comments, baselines, selections, imports and files that are not blueprints."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_rule_that_crashes_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error passes through, and says which rule and which file."""
 
     class Broken(Rule, code="V-Z9", severity=Severity.ERROR):
-        """A rule with an error."""
+        """A rule that raises an error."""
 
         def check(self, subject: Subject) -> Iterator[Finding]:
             raise ZeroDivisionError(subject.source)

@@ -1,4 +1,4 @@
-"""What holds for every blueprint: fixing ends, adds nothing, breaks nothing, and touches nothing else."""
+"""Invariants of fixes on any blueprint: they terminate, add no findings, break nothing, and change nothing else."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_every_finding_points_at_text(text: str) -> None:
 
 
 def touched_lines(text: str, level: Applicability) -> set[int]:
-    """The lines in which an edit of the first round begins or ends, also where it only looks for a place to write."""
+    """Return the lines that edits of the first round may touch, including places that they only inspect."""
     body = text.removeprefix(MARK)
     positions = Positions(body)
     findings = [each for each in lint_text(text).findings if applies(each, level)]
@@ -161,12 +161,12 @@ FIXED_KEYS = ("structured_output", "mergeable_output", "updates_context")
 
 
 def is_wrapper(step: object) -> bool:
-    """Whether it is the step that V-C1 inserts behind one that could only fail."""
+    """Return whether this is the step that V-C1 inserts after one whose output cannot be merged."""
     return isinstance(step, dict) and step.get("uses") == "flujo.builtins.wrap_dict" and "params" in step
 
 
 def without_fixes(value: object) -> object:
-    """The data without what safe fixes write."""
+    """Return the data without the changes of safe fixes."""
     if isinstance(value, list):
         return [without_fixes(each) for each in value if not is_wrapper(each)]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""`processing` under `meta`, as flujo allows: rules see it, and fixes apply to it in place."""
+"""`processing` under `meta`, as flujo allows: rules check it, and fixes apply to it in place."""
 
 from __future__ import annotations
 

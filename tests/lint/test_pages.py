@@ -1,4 +1,4 @@
-"""The pages in docs/rules say what the rules say."""
+"""The pages in docs/rules match the rules."""
 
 from __future__ import annotations
 

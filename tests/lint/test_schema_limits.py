@@ -1,4 +1,4 @@
-"""What a schema has, against what providers publish as the most that they take."""
+"""The size of a schema, compared with the limits that providers publish."""
 
 import pytest
 

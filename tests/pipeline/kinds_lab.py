@@ -1,4 +1,4 @@
-"""What the tests of nested steps share: functions that behave, a pipeline with every kind, and what a legal run is."""
+"""Helpers for tests of nested steps: functions, a pipeline with every kind, and the invariants of a run."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def forever(value: Any) -> Any:
 
 
 class Mine:
-    """Counts the points at which it is asked, and blows up at one of them."""
+    """Counts the points that it passes, and raises an error at one of them."""
 
     def __init__(self, at: int = 0, what: BaseException | type[BaseException] | None = None) -> None:
         self.at = at
@@ -73,7 +73,7 @@ class Mine:
 
 
 def every_kind(mine: Mine) -> Pipeline:
-    """Each kind of step, some inside others."""
+    """Return a pipeline with each kind of step, some of them nested."""
 
     def call(name: str, **options: Any) -> Call:
         return Call(name, function=mine.step, **options)
@@ -94,7 +94,7 @@ def every_kind(mine: Mine) -> Pipeline:
 
 
 def check_legal(result: RunResult, heard: list[Event]) -> None:
-    """The laws of a run: each started step settled once, and the status says what the steps say."""
+    """Check the invariants of a run: each started step settled once, and the status follows from the steps."""
     started = Counter(event.name for event in heard if isinstance(event, StepStarted))
     finished = Counter(event.name for event in heard if isinstance(event, StepFinished))
     assert started == finished

@@ -1,4 +1,4 @@
-"""An agree step lets several readers read, and hands on what they agree on, or names what they do not."""
+"""An agree step reads several times and returns what the readings agree on, or names what they contest."""
 
 import asyncio
 import json
@@ -137,7 +137,7 @@ def test_all_models_get_the_same_reading_prompt() -> None:
 
 
 def field_reply(prompt: str) -> str:
-    """What a model says that reads the seller wrong, unless it is asked for the seller alone."""
+    """Return a reply with a wrong seller, unless only the seller was asked for."""
     if "Question: seller" in prompt:
         return '{"seller": "Bob"}'
     return '{"total": 9.5}' if "Question: total" in prompt else reply()

@@ -1,4 +1,4 @@
-"""An agent whose tool calls need approval pauses the run, and continues with the decision of a person."""
+"""If an agent's tool calls need approval, the run pauses and continues with the decision."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from flujo_aros import (
 
 
 class Clerk:
-    """A model that calls the given tools, and then says what came of them. It keeps all that it was sent."""
+    """A model that calls the given tools, and then reports their results. It records its requests."""
 
     def __init__(self, *calls: tuple[str, dict[str, Any]], typed: bool = False) -> None:
         self.calls, self.typed = calls, typed

@@ -1,4 +1,4 @@
-"""A budget refuses the first call that is too much, and none before it; at the limit is not over it."""
+"""A budget rejects the first call that would exceed a limit; reaching the limit is allowed."""
 
 from __future__ import annotations
 

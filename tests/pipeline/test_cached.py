@@ -1,4 +1,4 @@
-"""Cached steps: the same input does not cost the same calls again, and nothing untrusted is kept."""
+"""Cached steps: equal inputs are not paid for twice, and untrusted values are not cached."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flujo_aros.pipeline.control import CacheEntry, MemoryCache
 
 
 class Counting:
-    """A function that remembers what it was given."""
+    """A function that records its inputs."""
 
     def __init__(self, result: Any = None) -> None:
         self.given: list[Any] = []
@@ -129,7 +129,7 @@ def test_items_of_a_map_share_the_cache():
 
 
 class Slow(Counting):
-    """A function that others can overtake; it fails for the first `failures` calls."""
+    """A slow function that fails for the first `failures` calls."""
 
     def __init__(self, failures: int = 0) -> None:
         super().__init__()

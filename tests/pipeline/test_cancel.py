@@ -1,4 +1,4 @@
-"""Whatever ends a run, wherever it stands: every started step settles once, and nobody is left running."""
+"""Whatever ends a run, every started step settles once, and no task keeps running."""
 
 from __future__ import annotations
 

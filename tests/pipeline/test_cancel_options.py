@@ -1,4 +1,4 @@
-"""Cancelled or failed at every await of the options of steps: caches, pauses, retries, timeouts, agents, streams."""
+"""Cancellation and errors at every await of caches, pauses, retries, timeouts, agents and streams."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ENDS: dict[str, Callable[[], BaseException]] = {
 
 
 def every_option(mine: Mine) -> Pipeline:
-    """Each option of steps and each kind that `every_kind` has not, with agents that are asked once or three times."""
+    """Yield pipelines with each option and kind that `every_kind` lacks, whose agents are asked once or three times."""
     fresh = [True]
 
     async def unsure(value: Any) -> Any:
@@ -97,7 +97,7 @@ async def no_wait(_: float) -> None:
 
 
 async def to_the_end(mine: Mine, *, streamed: bool, turns: int | None = None) -> list[RunResult]:
-    """Run, answer each pause, and check every run of it; one that is cancelled is the last."""
+    """Run, answer each pause, and check every result; a cancelled run is the last one."""
     ended: list[RunResult] = []
     heard: list[Event] = []
     runner = Runner(every_option(mine), observers=[heard.append], on_result=ended.append, sleep=no_wait)

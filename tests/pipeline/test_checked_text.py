@@ -1,4 +1,4 @@
-"""A check that rejects a plain text: the model is asked again, and what it repeats is rejected."""
+"""If a check rejects a plain text, the model is asked again; the same text is rejected."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def brief(text: str) -> str | None:
 
 
 class Replies:
-    """A model that gives these replies, one after the other; it is also the source of models."""
+    """A model that gives these replies in order, under every name."""
 
     def __init__(self, *replies: str) -> None:
         self.left = list(replies)
@@ -51,7 +51,7 @@ class Replies:
 
     @property
     def prompts(self) -> list[str]:
-        """The last user prompt of each call."""
+        """Return the last user prompt of each call."""
         lasts = [messages[-1] for messages in self.asked]
         return [str(last.parts[-1].content) for last in lasts if isinstance(last, ModelRequest)]  # type: ignore[union-attr]  # a user prompt here
 

@@ -1,4 +1,4 @@
-"""Conditions: expressions over data, a clear sentence for everything else, and nothing that runs."""
+"""Conditions: expressions over data, with a clear error for anything else, which is never run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images and other content in the input of a run: they go to the model as they are, never as JSON of their bytes."""
+"""Images and other content in the input of a run are passed to the model unchanged, never as JSON of their bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINK = ImageUrl("https://example.com/a.png")
 
 
 def shown(source: Any, given: Any) -> Any:
-    """What the model of a step with this input sees of the input of the run."""
+    """Return what the model of a step with this input template receives of the run's input."""
     seen: list[Any] = []
 
     def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:

@@ -1,4 +1,4 @@
-"""`deps` reach the tools and instructions of every agent of a run, and go nowhere else."""
+"""`deps` reach the tools and instructions of every agent of a run, and nothing else."""
 
 from __future__ import annotations
 

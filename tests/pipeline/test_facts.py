@@ -1,4 +1,4 @@
-"""What holds for a step after all defaults: one answer for the runner, the linter and the plan."""
+"""The effective options of a step after all defaults, shared by runner, linter and plan."""
 
 from __future__ import annotations
 

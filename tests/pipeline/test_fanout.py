@@ -1,4 +1,4 @@
-"""Steps side by side: what branches see of the context, and which of several that end at once is raised."""
+"""Concurrent steps: what branches see of the context, and which error is raised if several fail at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipelines and steps are checked when they are made, before anything runs."""
+"""Pipelines and steps are validated when they are created, before anything runs."""
 
 from __future__ import annotations
 

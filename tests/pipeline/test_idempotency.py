@@ -1,4 +1,4 @@
-"""The key of an effect: the same for the same step of the same run, another for any other."""
+"""The idempotency key of an effect is the same for the same step of the same run, and otherwise different."""
 
 import pytest
 from pydantic_ai import Agent, RunContext

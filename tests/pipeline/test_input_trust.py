@@ -1,4 +1,4 @@
-"""Trust travels: each step reports the lowest trust of what it was made from, and the run that of its output."""
+"""Each step reports the lowest trust of its inputs, and the run that of its output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CLEAN, LOSSY, DEGRADED = Trust.CLEAN, Trust.LOSSY, Trust.DEGRADED
 
 
 def worth(trust: Trust, value: Any = "v") -> Any:
-    """A function that gives a value of this trust."""
+    """Return a function that returns a value of this trust."""
     if trust is DEGRADED:
         return lambda _: Degraded("text", Rejected(Reason.INVALID, (), "text"))
     return lambda _: Accepted(value, trust, "first", (), "")

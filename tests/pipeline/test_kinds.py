@@ -1,4 +1,4 @@
-"""What the kinds of steps with steps inside do: values, names, context, failures."""
+"""The kinds of steps with nested steps: values, names, context, failures."""
 
 from __future__ import annotations
 

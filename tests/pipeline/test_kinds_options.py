@@ -1,4 +1,4 @@
-"""The options of every kind of step: retries, timeouts, fallbacks, limits on what it may use."""
+"""The options of every kind of step: retries, timeouts, fallbacks and usage limits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NUMBER = {"type": "object", "required": ["n"], "properties": {"n": {"type": "int
 
 
 class Provider:
-    """A model that answers from a script; an exception in it is raised."""
+    """Serves a model that answers from a script; an exception in it is raised."""
 
     def __init__(self, *replies: Any, tokens: int = 10) -> None:
         self.replies = list(replies)
@@ -137,7 +137,7 @@ def test_steps_around_a_busy_provider_wait_for_it_too():
 
 
 class Busy(BaseHTTPRequestHandler):
-    """A provider that has no time, and counts how often it is asked."""
+    """A provider that is always busy, and counts its requests."""
 
     asked: ClassVar[list[str]] = []
     wait: ClassVar[str] = "7"
@@ -157,12 +157,12 @@ class Busy(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Busy]]:
-    """A busy provider where OpenAI's would be."""
+    """A busy provider in place of OpenAI."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Busy)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", True)

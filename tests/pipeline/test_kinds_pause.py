@@ -259,7 +259,7 @@ def reading(*replies: str, name: str = "read", **options: Any) -> Step:
 
 
 def stages_of(result: RunResult) -> list[tuple[Any, ...]]:
-    """The stages, with what does not count when they are compared."""
+    """Return the stages without the fields that are irrelevant to a comparison."""
     return [
         (step.name, stage.stage, stage.outcome, stage.reason, stage.calls, stage.usage, stage.seconds)
         for step in result.steps
@@ -325,7 +325,7 @@ def test_the_limits_of_a_step_apply_across_a_pause_inside_it() -> None:
 
 @dataclass(frozen=True)
 class Weighing(PipelineStep):
-    """A step that has used something when it asks."""
+    """A step that has used tokens when it pauses."""
 
     name: str
     kind: str = field(default="hitl", init=False, repr=False)

@@ -1,4 +1,4 @@
-"""Every started step settles exactly once, and a run is what its slots say."""
+"""Every started step settles exactly once, and the status of a run follows from its steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What loops and imports do: values, names, context, failures."""
+"""Loops and imports: values, names, context, failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that are given in Python: a wrong one is refused when the step is made, by its name."""
+"""Invalid options in Python are errors when the step is created, and name the option."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Make = Callable[[], object]
 
 
 async def not_awaited(event: object) -> None:
-    """An observer that nothing would await."""
+    """An async observer, which would never be awaited."""
 
 
 def agent_step(**options: Any) -> Make:

@@ -1,4 +1,4 @@
-"""`processing` of a step whose agent is built in Python says how its typed output is read, as it does for a spec."""
+"""`processing` determines how the typed output of a step's Python agent is read, as for a spec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limits of this process: calls wait for their minute, and for a provider that asks for time."""
+"""Limits per minute in one process: calls wait for the next minute, and as long as a provider asks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flujo_aros.pipeline.per_minute import CallsPerMinute, PerMinute
 
 
 class Clock:
-    """Moves only while somebody sleeps."""
+    """A clock that only advances while somebody sleeps."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -24,7 +24,7 @@ class Clock:
 
 
 def times(clock: Clock, limits: CallsPerMinute, *made: CallMade, model: str = "openai:gpt") -> list[float]:
-    """When each of these calls was made; one call may be made more than once."""
+    """Return the times at which these calls were made; a call may occur more than once."""
     found: list[float] = []
     left = list(made)
 

@@ -1,4 +1,4 @@
-"""What a user gets from running a pipeline: results, events, and honest ends whatever the steps do."""
+"""Running a pipeline: results, events, and a correct status whatever the steps do."""
 
 from __future__ import annotations
 
@@ -341,7 +341,7 @@ def test_every_started_step_settles_once_and_the_status_follows_from_them(steps:
 
 
 async def cancelled_after(ticks: int, pipeline: Pipeline, heard: list[Event]) -> bool:
-    """Run and cancel after so many turns of the loop; whether the run was cancelled."""
+    """Run, and cancel after this many iterations of the event loop; return whether the run was cancelled."""
     task = asyncio.ensure_future(Runner(pipeline, observers=[heard.append]).run())
     for _ in range(ticks):
         await asyncio.sleep(0)

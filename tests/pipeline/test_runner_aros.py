@@ -1,4 +1,4 @@
-"""What a runner of structured steps must never do again: each finding of the field, through the runner."""
+"""Known problems of structured steps, each checked through the runner."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def step(*replies: Any, name: str = "summary", **options: Any) -> Step:
 
 
 def run(pipeline: Any, *, stream: bool, observers: Any = (), **options: Any) -> RunResult:
-    """One path or the other: what comes of it must be the same."""
+    """Run a step in one of the two ways, which must give the same result."""
     runner = Runner(pipeline, observers=observers, **options)
     if not stream:
         return runner.run_sync("go")

@@ -1,4 +1,4 @@
-"""How results show themselves: one line in a console, a table in a notebook."""
+"""How results are displayed: one line in a console, a table in a notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agent steps and callable steps: what reaches the model, what the value must be, and honest ends."""
+"""Agent steps and function steps: what reaches the model, what values are valid, and how they fail."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n
 
 
 class Seen:
-    """A scripted model that remembers what it was asked."""
+    """A scripted model that records its requests."""
 
     def __init__(self, *replies: str) -> None:
         self.replies = list(replies)
@@ -58,7 +58,7 @@ class Seen:
 
     @property
     def prompts(self) -> list[str]:
-        """The last user prompt of each call."""
+        """Return the last user prompt of each call."""
         found: list[str] = []
         for messages in self.messages:
             last = messages[-1]
@@ -68,7 +68,7 @@ class Seen:
 
 
 class Scripted:
-    """Gives the scripted model for every local name, and remembers the names."""
+    """Serves the scripted model under every local name, and records the names."""
 
     def __init__(self, model: Model) -> None:
         self._model = model

@@ -1,4 +1,4 @@
-"""`Runner.stream`: every event as it happens, from nested steps too, with backpressure, and a ledger that is legal."""
+"""`Runner.stream`: every event as it happens, including nested steps, with backpressure and a valid ledger."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ VALUE = {"n": 7, "words": ["a", "b"]}
 
 
 class Streaming:
-    """A model that writes its reply in pieces, and counts how many it has written."""
+    """A model that streams its reply, and counts the chunks."""
 
     def __init__(self, *replies: Any, size: int = 3) -> None:
         self.replies = list(replies)
@@ -338,7 +338,7 @@ def test_a_model_that_cannot_stream_is_called_without_streaming(own: bool, instr
 
 
 def _shown_last(pipeline: Pipeline) -> str:
-    """What a person sees in the end, who follows the stream."""
+    """Return the text that a user who follows the stream sees in the end."""
 
     async def main() -> str:
         shown = ""

@@ -1,4 +1,4 @@
-"""Input templates: data in, text out, and a clear sentence for everything else."""
+"""Input templates: data in, text out, and a clear error for anything else."""
 
 from __future__ import annotations
 

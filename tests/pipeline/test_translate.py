@@ -1,4 +1,4 @@
-"""flujo's own template forms: what they mean here, and that places stay those of what was written."""
+"""flujo's own template forms: how they are translated, and that positions refer to the original."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent without tools whose model calls a tool all the same is informed once, like one with tools."""
+"""If an agent without tools calls a tool, the model is told once, as for an agent with tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text that a token limit has cut is no success: it is resumed, or ends as what it is."""
+"""Text that a token limit has truncated is not a success: it is resumed or rejected."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WHOLE = "Dear Ann, I hope this mail finds you well and that the boat is ready."
 
 
 class Replies:
-    """A model that gives these replies, one after the other, each cut or not; it is also the source of models."""
+    """A model that gives these replies in order, each truncated or not, under every name."""
 
     def __init__(self, *replies: tuple[str, str]) -> None:
         self.left = list(replies)
@@ -68,7 +68,7 @@ def test_text_that_was_cut_is_resumed(own: bool) -> None:
 
 @dataclass
 class Served:
-    """A source of models that gives one model for every name."""
+    """Serves one model under every name."""
 
     served: Model
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, create_model
 
 
 def examples(count: int) -> settings:
-    """How many examples a law is tried on: ten times `count` in the `dev` profile, and half of it in the quick one."""
+    """Return how many examples to try: ten times `count` in the `dev` profile, half of it in the quick one."""
     return settings(max_examples=count * settings.default.max_examples // 100)
 
 
@@ -33,14 +33,14 @@ NAMES = st.sampled_from(["a", "b", "name", "unit_price", "tags", "qty", "note", 
 
 @dataclass(frozen=True)
 class Pair:
-    """A JSON Schema and one value that satisfies it strictly."""
+    """A JSON Schema and a value that strictly satisfies it."""
 
     schema: dict[str, Any]
     value: Any
 
 
 def leaves(text: st.SearchStrategy[str]) -> st.SearchStrategy[Pair]:
-    """Scalars of every kind, with `text` in the strings."""
+    """Generate scalars of every kind, with `text` for strings."""
     return st.one_of(
         st.integers(-(10**20), 10**20).map(lambda v: Pair({"type": "integer"}, v)),
         st.floats(-1e12, 1e12).map(lambda v: Pair({"type": "number"}, v)),
@@ -56,7 +56,7 @@ def leaves(text: st.SearchStrategy[str]) -> st.SearchStrategy[Pair]:
 
 @st.composite
 def objects(draw: st.DrawFn, members: st.SearchStrategy[Pair], keys: st.SearchStrategy[str] = KEYS) -> Pair:
-    """An object with some declared members, some of them required."""
+    """Generate objects with some declared members, some of them required."""
     found = draw(st.dictionaries(keys, members, max_size=4))
     schema: dict[str, Any] = {"type": "object", "properties": {key: pair.schema for key, pair in found.items()}}
     required = draw(st.lists(st.sampled_from(sorted(found)), unique=True)) if found else []
@@ -69,7 +69,7 @@ def objects(draw: st.DrawFn, members: st.SearchStrategy[Pair], keys: st.SearchSt
 
 
 def arrays(items: st.SearchStrategy[Pair]) -> st.SearchStrategy[Pair]:
-    """A list of values that share a schema."""
+    """Generate lists of values that share a schema."""
     return st.lists(items, max_size=3).map(
         lambda pairs: Pair(
             {"type": "array", "items": {"anyOf": [p.schema for p in pairs] or [{}]}}, [p.value for p in pairs]
@@ -78,12 +78,12 @@ def arrays(items: st.SearchStrategy[Pair]) -> st.SearchStrategy[Pair]:
 
 
 def pairs(text: st.SearchStrategy[str], keys: st.SearchStrategy[str] = KEYS) -> st.SearchStrategy[Pair]:
-    """Schemas of any shape with a matching value."""
+    """Generate schemas of any shape with a matching value."""
     return st.recursive(leaves(text), lambda inner: st.one_of(objects(inner, keys), arrays(inner)), max_leaves=8)
 
 
 def whole_objects(text: st.SearchStrategy[str]) -> st.SearchStrategy[Pair]:
-    """An object of at least one member, every key declared and required: what models are asked for."""
+    """Generate objects with at least one member, and every key declared and required, as models are asked for."""
     scalars = leaves(text)
     members = st.one_of(scalars, arrays(scalars), objects(scalars, NAMES).map(_closed))
     return st.dictionaries(NAMES, members, min_size=1, max_size=4).map(
@@ -111,7 +111,7 @@ class Level(Enum):
 
 
 class Contact(BaseModel):
-    """A model inside others."""
+    """A nested model."""
 
     name: str
     email: str | None = None
@@ -139,7 +139,7 @@ _TYPES: list[tuple[Any, st.SearchStrategy[Any]]] = [
 
 @st.composite
 def models(draw: st.DrawFn) -> tuple[type[BaseModel], dict[str, Any]]:
-    """A pydantic model made of common types, and JSON data that it accepts as it stands."""
+    """Generate a pydantic model of common types, and JSON data that it accepts unchanged."""
     chosen = draw(st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from(_TYPES), min_size=1, max_size=4))
     fields: dict[str, Any] = {name: (kind, ...) for name, (kind, _) in chosen.items()}
     return create_model("Made", **fields), {name: draw(values) for name, (_, values) in chosen.items()}
@@ -205,7 +205,7 @@ TOKENS = st.lists(_TOKENS, max_size=30).map("".join)
 
 @st.composite
 def damaged(draw: st.DrawFn) -> str:
-    """JSON with some characters dropped, doubled, put in or swapped."""
+    """Generate JSON with some characters dropped, doubled, inserted or swapped."""
     text = list(json.dumps(draw(pairs(st.text(TRICKY, max_size=8))).value, ensure_ascii=draw(st.booleans())))
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(text)))
@@ -234,7 +234,7 @@ SCHEMAS = st.one_of(
 
 @dataclass(frozen=True)
 class Style:
-    """How to write a value: each field is one way in which models depart from JSON."""
+    """How to write a value: each field is one way in which models deviate from JSON."""
 
     quote: str = '""'
     key_quote: str | None = None
@@ -248,7 +248,7 @@ class Style:
 
 
 def write(value: Any, *styles: Style) -> str:
-    """A value in these styles, which take turns. Strings must not hold what a style cannot express."""
+    """Write a value in these styles in turns. Strings must not contain what a style cannot express."""
     return _write(value, cycle(styles))
 
 

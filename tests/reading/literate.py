@@ -1,4 +1,4 @@
-"""Cases of reading written as Markdown: a heading that says the behaviour, the text, and what comes of it.
+"""Reading cases written in Markdown: a heading that states the behaviour, the text, and the result.
 
     ## A comma before the closing brace goes away
 
@@ -39,7 +39,7 @@ _KEYS = {"schema", "risk", "truncated", "pick", "value", "repairs", "reason", "i
 
 @dataclass(frozen=True)
 class Case:
-    """One behaviour: the text, the contract and options, and what is expected of them."""
+    """One behaviour: the text, the contract and options, and the expected result."""
 
     file: str
     title: str
@@ -53,7 +53,7 @@ class Case:
         return f"{self.file}/{re.sub(r'[^a-z0-9]+', '-', self.title.lower()).strip('-')}"
 
     def read(self, risk: Risk | None = None) -> Outcome[Any]:
-        """Read the text with the options of the case; `risk` replaces the one that the case names."""
+        """Read the text with the options of the case; `risk` overrides the risk of the case."""
         options: dict[str, Any] = {key: self.expected[key] for key in ("truncated", "pick") if key in self.expected}
         if risk is None and "risk" in self.expected:
             risk = Risk[self.expected["risk"].upper()]
@@ -61,7 +61,7 @@ class Case:
 
 
 def load_cases() -> list[Case]:
-    """All cases of all files; a case that is not well formed fails here, by name."""
+    """Load the cases of all files. Fails if one is malformed, naming it."""
     return [case for path in sorted(CASES.glob("*.md")) for case in _cases_of(path)]
 
 
@@ -87,7 +87,7 @@ def _case(file: str, title: str, body: str, schemas: dict[str, Any]) -> Case:
 
 
 def describe(outcome: Outcome[Any]) -> dict[str, Any]:
-    """An outcome in the words of the `yaml` block."""
+    """Return an outcome in the notation of the `yaml` block."""
     if isinstance(outcome, Accepted):
         assert outcome.trust is Trust.of(outcome.repairs)
         repairs = sorted({f"{r.code} {r.risk.name.lower()} {r.path}" for r in outcome.repairs})
@@ -98,7 +98,7 @@ def describe(outcome: Outcome[Any]) -> dict[str, Any]:
 
 
 def wanted(case: Case) -> dict[str, Any]:
-    """What the case expects, in the form of `describe`."""
+    """Return the expected result in the form of `describe`."""
     expected = case.expected
     if "reason" in expected:
         return {"reason": expected["reason"], "issue": expected["issue"]}

@@ -1,4 +1,4 @@
-"""Every case in `cases/*.md` comes out as it is written there."""
+"""Every case in `cases/*.md` has the documented result."""
 
 import json
 from collections import Counter
@@ -33,5 +33,5 @@ def test_no_two_cases_share_a_name() -> None:
 
 
 def _exact(reported: dict[str, object]) -> dict[str, object]:
-    """1, 1.0 and True are three values."""
+    """Return a value that distinguishes 1, 1.0 and True."""
     return reported | {"value": json.dumps(reported["value"], ensure_ascii=False)} if "value" in reported else reported

@@ -1,4 +1,4 @@
-"""A text that ends in a runaway repetition is no success, and no text that only repeats itself for a while is one."""
+"""Text that ends in a runaway repetition is rejected; text that repeats itself for a while is not."""
 
 import json
 from typing import Any

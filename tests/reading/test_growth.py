@@ -1,4 +1,4 @@
-"""Leftovers of a reply are judged in time that grows linearly with the reply."""
+"""The time to check the leftovers of a reply is linear in its length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws of reading, one test for each. Guards on valid JSON are left out by construction and tested as cases."""
+"""The invariants of reading, one test for each. Guards on valid JSON are excluded here and tested as cases."""
 
 import ast
 import json
@@ -50,7 +50,7 @@ OPTIONS = st.fixed_dictionaries(
 
 
 def exact(value: Any) -> str:
-    """A text that differs between 1, 1.0 and True, and between orders of keys."""
+    """Return a text that distinguishes 1, 1.0 and True, and orders of keys."""
     return json.dumps(value)
 
 
@@ -310,7 +310,7 @@ def test_rewritten_text_equals_the_result_of_the_parser(text: str) -> None:
 
 
 def _oddly_spaced(text: str) -> str:
-    """The text with a no-break space behind its first brace."""
+    """Return the text with a no-break space after its first brace."""
     return re.sub(r"^([{\[])", "\\1\u00a0", text)
 
 

@@ -1,4 +1,4 @@
-"""What a reply says around its value, and in keys that nobody asked for, is weighed before the value is accepted."""
+"""The prose around a value, and keys that were not requested, are checked before the value is accepted."""
 
 import json
 from datetime import date, datetime, time
@@ -1096,7 +1096,7 @@ def test_a_field_may_be_named_without_its_unit_a_day_without_its_year_and_a_list
 
 
 class Offer(BaseModel):
-    """A contract in which the words before a unit begin the names of several fields."""
+    """A contract in which the words before a unit are prefixes of several field names."""
 
     salary_min: int
     salary_max: int

@@ -1,4 +1,4 @@
-"""What a value says, beyond its syntax: each test is a consequence of "what is left over must be harmless"."""
+"""The meaning of values: each test follows from the rule that leftovers must be harmless."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flujo_aros import Accepted, Outcome, Output, Reason, Rejected, Risk, Stream
 
 
 def reading(value: object, contract: Any, name: str = "v") -> Outcome[Any]:
-    """The outcome of a reply with this value under this key."""
+    """Return the outcome of a reply with this value under this key."""
     schema = TypeAdapter(contract).json_schema()
     return read(
         json.dumps({name: value}, ensure_ascii=False),
@@ -25,19 +25,19 @@ def reading(value: object, contract: Any, name: str = "v") -> Outcome[Any]:
 
 
 def given(outcome: Outcome[Any], name: str = "v") -> Any:
-    """The value under the key, or `refused`."""
+    """Return the value under the key, or `refused`."""
     return outcome.value[name] if isinstance(outcome, Accepted) else "refused"
 
 
 def codes(outcome: Outcome[Any]) -> list[str]:
-    """The codes of the repairs, all of them INFERRED."""
+    """Return the codes of the repairs, all of which must be INFERRED."""
     assert isinstance(outcome, Accepted)
     assert {repair.risk for repair in outcome.repairs} <= {Risk.INFERRED}
     return [repair.code for repair in outcome.repairs]
 
 
 def why(reply: str, contract: Any) -> Reason:
-    """The reason of a rejection."""
+    """Return the reason of a rejection."""
     outcome = read(reply, contract)
     assert isinstance(outcome, Rejected)
     return outcome.reason
@@ -259,7 +259,7 @@ def test_a_member_of_an_enumeration_is_known_by_its_name() -> None:
 
 
 class Shade(Enum):
-    """An enumeration whose members have other values than names."""
+    """An enumeration whose members have values that differ from their names."""
 
     RED = "red"
     GREEN = "green"
@@ -699,14 +699,14 @@ def test_a_neutral_name_around_a_value_is_an_envelope() -> None:
 
 
 class Guest(BaseModel):
-    """Somebody who may want extras."""
+    """A person who may want extras."""
 
     name: str
     extras: list[str] = []
 
 
 class Person(BaseModel):
-    """Somebody with a name."""
+    """A person with a name."""
 
     name: str
     age: int = 0
@@ -817,7 +817,7 @@ def test_other_words_before_a_number_are_not_passed_over(said: str) -> None:
 
 
 class Activity(BaseModel):
-    """Something that may be active."""
+    """An activity that may be active."""
 
     isActive: bool  # noqa: N815
 
@@ -1103,7 +1103,7 @@ def test_many_digits_need_no_repair_and_the_bounds_of_a_decimal_hold() -> None:
 
 
 class Offer(BaseModel):
-    """An amount, and its currency beside it."""
+    """An amount with its currency."""
 
     price: Decimal
     currency: str | None = "USD"
@@ -1161,7 +1161,7 @@ def test_a_time_and_a_later_one_are_a_range_and_not_an_offset(written: str, is_r
 
 
 class Member(BaseModel):
-    """Optional fields whose names other languages have words for."""
+    """Optional fields that have names in other languages."""
 
     name: str
     notes: str | None = None

@@ -1,4 +1,4 @@
-"""What a caller may ask of `read`, and the feedback a model gets when it cannot be done."""
+"""The options of `read`, and the feedback to a model after a rejection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parser's own laws: what the C parsers take over, it would have read in the same way; and nothing is hurried."""
+"""The invariants of the parser: it agrees with the C parsers that replace it on valid JSON, and takes no shortcuts."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ DAMAGES: dict[str, tuple[str, str]] = {
 
 
 def damaged(name: str, value: Any = VALUE) -> list[str]:
-    """The text of a value, damaged once, at each place where that can be done."""
+    """Yield the text of a value, damaged once at each possible place."""
     text = json.dumps(value, indent=1)
     pattern, instead = DAMAGES[name]
     return [text[: m.start()] + m.expand(instead) + text[m.end() :] for m in re.finditer(pattern, text)]
@@ -516,7 +516,7 @@ def test_behind_a_superfluous_closer_no_comma_counts_as_missing_that_is_there(te
 
 
 def _tree(node: Node) -> Any:
-    """A node and all below it, written out."""
+    """Return a node and its children as text."""
     parts = node.value
     if node.kind == OBJECT:
         parts = [(member.key, member.start, _tree(member.node)) for member in node.value]

@@ -1,4 +1,4 @@
-"""Payloads between tags, before prose and as events: where they stand, and what is refused."""
+"""Payloads in tags, before prose and as events: how they are located, and what is rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Departures from JSON that meet at one place: each reply is read as it was meant, or rejected, and never otherwise."""
+"""Several defects at the same place: each reply is read as it was meant, or rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a value does not hold must be harmless: each way in which a reply says something else than its value."""
+"""What a value does not contain must be harmless: each way in which a reply can contradict its value."""
 
 import json
 from datetime import date, timedelta
@@ -113,7 +113,7 @@ def test_a_key_that_no_field_could_have_been_is_ignored_and_reported(extra: str)
 
 
 class Contact(BaseModel):
-    """Fields that have other names elsewhere."""
+    """Fields that have other common names."""
 
     host: str = ""
     email: str | None = None
@@ -166,7 +166,7 @@ def test_a_key_that_means_otherwise_than_a_field_is_never_its_name(key: str, wri
 
 
 class Party(BaseModel):
-    """Names that are similar and mean something else."""
+    """Fields with similar names and different meanings."""
 
     last_name: str | None = None
     employer: str | None = None

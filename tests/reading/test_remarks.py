@@ -1,4 +1,4 @@
-"""A sentence next to an answer that doubts or corrects it rejects the reply, in whatever words."""
+"""A sentence that doubts or corrects the adjacent answer rejects the reply, whatever its wording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scalars in replies that explain them."""
+"""Scalars in replies with explanations."""
 
 from __future__ import annotations
 

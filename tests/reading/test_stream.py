@@ -1,4 +1,4 @@
-"""Streams: any pieces give the outcome of the whole, and what was final on the way is never taken back."""
+"""Streams: any chunks give the same outcome as the whole text, and final values never change."""
 
 import json
 import re
@@ -80,27 +80,27 @@ _STEP = re.compile(r"""\.(\w+)|\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
 
 
 def stream(text: str, contract: Any, pieces: list[str], **options: Any) -> tuple[list[Partial[Any]], Any]:
-    """All partials, and the outcome."""
+    """Return all partials, and the outcome."""
     reader = StreamReader(contract, **options)
     partials = [partial for piece in pieces if (partial := reader.feed(piece)) is not None]
     return partials, reader.close()
 
 
 def cut(text: str, places: list[int]) -> list[str]:
-    """The text in pieces."""
+    """Return the text in chunks."""
     bounds = sorted({0, len(text), *(place % (len(text) + 1) for place in places)})
     return [text[a:b] for a, b in pairwise(bounds)]
 
 
 def at(value: Any, path: str) -> Any:
-    """What stands at a path."""
+    """Return the value at a path."""
     for key, index, quoted in _STEP.findall(path[1:]):
         value = value[key or (int(index) if index else literal_eval(quoted))]
     return value
 
 
 def grows(before: Any, after: Any) -> bool:
-    """Whether a value is another one, or the begin of it."""
+    """Return whether a value equals another one or is a prefix of it."""
     if isinstance(before, dict):
         return isinstance(after, dict) and all(key in after and grows(before[key], after[key]) for key in before)
     if isinstance(before, list):
@@ -111,7 +111,7 @@ def grows(before: Any, after: Any) -> bool:
 
 
 def check(text: str, contract: Any, pieces: list[str], **options: Any) -> None:
-    """The laws of a stream."""
+    """Check the invariants of a stream."""
     partials, outcome = stream(text, contract, pieces, **options)
     assert repr(outcome) == repr(read(text, contract, **options))
     for before, after in pairwise(partials):
@@ -257,7 +257,7 @@ def test_a_complete_answer_is_shown_as_its_type_serializes_it() -> None:
 
 
 class Written(BaseModel):
-    """Values that a Python type writes in another way than they came."""
+    """Values that a Python type serializes differently from the reply."""
 
     amount: Decimal | None = None
     code: Annotated[str, AfterValidator(str.upper)] = ""

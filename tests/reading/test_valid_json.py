@@ -1,4 +1,4 @@
-"""Valid JSON that satisfies a schema comes back as it is, and clean: whatever its keys look like."""
+"""Valid JSON that satisfies a schema is returned unchanged and is CLEAN, whatever its keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of recovery share: a contract, replies, and a climb that is driven by hand."""
+"""Helpers for the tests of recovery: a contract, replies, and a ladder that is driven by hand."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BAD = '{"name": "pen", "qty": "it is 3"}'
 
 
 def drive(plan: Plan[Any], answer: Callable[[Ask], Reply]) -> Outcome[Any]:
-    """Run a plan to its outcome, with a function that answers each ask."""
+    """Run a plan to its outcome, with a function that answers each request."""
     with closing(plan):
         step = advance(plan)
         while isinstance(step, Ask):
@@ -47,7 +47,7 @@ def drive(plan: Plan[Any], answer: Callable[[Ask], Reply]) -> Outcome[Any]:
 
 
 def climbed(stages, first, *replies, task=TASK, like=None, **options):
-    """The asks that a ladder of these stages made, and the outcome."""
+    """Return the requests that a ladder of these stages made, and the outcome."""
     if like is not None:
         task = replace(task, contract=compile_contract(like))
     left, asks = list(replies), []

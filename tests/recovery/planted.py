@@ -1,4 +1,4 @@
-"""One secret of each kind that is known by its looks or its name, and texts that look a little like secrets.
+"""One secret of each known form or name, and texts that only resemble secrets.
 
 All are made here: none has ever opened anything.
 """

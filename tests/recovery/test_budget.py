@@ -1,4 +1,4 @@
-"""What a climb may spend: never one call more than allowed, in any order of the stages, and every call is counted."""
+"""The budget of a ladder: never a call too many, whatever the order of stages, and every call is counted."""
 
 from decimal import Decimal
 
@@ -94,7 +94,7 @@ ORDERS = st.one_of(st.permutations(STAGES), st.lists(st.sampled_from(STAGES), ma
 
 
 class Clock:
-    """Goes on by a second for each call that is answered."""
+    """A clock that advances by one second for each answered call."""
 
     now = 0.0
 

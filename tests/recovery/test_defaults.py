@@ -1,4 +1,4 @@
-"""Which ladder a contract gets, what the settings change about it, and a ladder as plain data."""
+"""The default ladder of a contract, how settings change it, and ladders as plain data."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""An example of the prompt that comes back as the answer is known, where it cannot well be the answer, too."""
+"""An answer that only repeats an example from the prompt is detected."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ PROMPT = ECHOED["label"][0]
 
 
 def asked(*replies: str, ladder: Ladder | None = None, prompt: str = PROMPT) -> tuple[Any, ScriptedModel]:
-    """The metadata and output of an agent, and its model."""
+    """Return the metadata and output of an agent, and its model."""
     model = ScriptedModel(*replies, profile={"supports_json_schema_output": False})
     agent = Agent(model, output_type=PromptedOutput(Person), capabilities=[Aros(ladder=ladder)])
     return asyncio.run(agent.run(prompt)), model

@@ -1,4 +1,4 @@
-"""An `OutputError` says it all: short when printed, long on request, and whole after pickling and copying."""
+"""`OutputError`: short when printed, complete on request, and unchanged by pickling and copying."""
 
 import asyncio
 import copy

@@ -1,4 +1,4 @@
-"""A model that never saw the question may not answer it: what no text gave is LOSSY, and refused by default."""
+"""A model that never saw the question may not answer it: values without a source are LOSSY and rejected by default."""
 
 import json
 from dataclasses import replace
@@ -39,7 +39,7 @@ MADE_UP = Reply('{"boat": "Alma", "days": 7}')
 
 
 def risk_of(value, source, schema, *, whole=False, name="v"):
-    """How far the one value in `{"v": …}` departs from a source, or None."""
+    """Return the risk of the only value in `{"v": …}` relative to a source, or None."""
     contract = compile_contract({"type": "object", "required": [name], "properties": {name: schema}})
     found = read(source, contract)
     draft = found.draft if isinstance(found, Rejected) else None
@@ -172,7 +172,7 @@ def test_a_place_can_allow_more_risk_than_the_contract():
 
 
 class TestWhatPays:
-    """A further call asks with the schema enforced where the model can, and none is made that can only repeat."""
+    """Further calls enforce the schema where the model can, and no call is made that can only repeat the last one."""
 
     CAN = Task(TRIP.contract, native="can", question_chars=40)
     WRONG = Reply('{"boat": "Alma", "tage": "3"')

@@ -1,4 +1,4 @@
-"""What stood right in a reply must stand in its repair, to the value and to the kind of value."""
+"""Correct parts of a reply must be unchanged in its repair, in value and in type."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ REPAIR = Ladder(stages=(LlmRepair(attempts=2),))
 
 
 def asked(ladder, first, *replies):
-    """The asks that were made, and the outcome."""
+    """Return the requests that were made, and the outcome."""
     left, asks = list(replies), []
 
     def answer(ask):
@@ -38,7 +38,7 @@ def asked(ladder, first, *replies):
 
 
 def output_in(ask):
-    """The failing output that a prompt shows, between its two marked lines."""
+    """Return the failing output in a prompt, between its two marker lines."""
     marked = ask.prompt.rpartition("\nOUTPUT\n")[2]
     return marked.rpartition("\n")[0]
 

@@ -1,4 +1,4 @@
-"""Which texts count as secret, and which do not."""
+"""Which texts are recognized as secrets, and which are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value says which stage gave it: `first` for the reply as it was read, else the stage's own name."""
+"""A value names the stage that it came from: `first` for the original reply, otherwise the name of the stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repair prompts: what a model wrote stays data, secrets stay here, and everything is bounded."""
+"""Repair prompts: model output is only data, secrets are removed, and sizes are bounded."""
 
 import json
 import re
@@ -46,7 +46,7 @@ INJECTIONS = [(dress(words.format(canary="PWNED")), place) for words in WORDS fo
 
 
 def marked(prompt):
-    """What stands before, between and after the two marked lines."""
+    """Return the text before, between and after the two marker lines."""
     opening = re.search(r"^<<<([a-p]{16}|[a-p]+)$", prompt, re.M)
     nonce = opening[1]
     before, rest = prompt[: opening.start()], prompt[opening.end() :]

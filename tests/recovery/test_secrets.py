@@ -1,4 +1,4 @@
-"""A secret leaves with no text, and comes back as it was: whatever letters it is made of, and wherever it stands."""
+"""A secret never leaves in a text, and is restored unchanged, whatever its characters and position."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HARD = [
 
 
 def says_something(text: str) -> bool:
-    """Whether a string is not an ellipsis, which a reader takes for something left out, as a value or as a key."""
+    """Return whether a string is not an ellipsis, which a reader takes for omitted text."""
     return text.strip() not in ("...", "…")
 
 
@@ -51,7 +51,7 @@ ANY_JSON: Any = st.recursive(
 
 
 def planted(value: Any, text: str, rest: Any) -> Any:
-    """Values that contain a text: as the value, within it, as an item and as a key."""
+    """Generate values that contain a text: as the value, within it, as an item and as a key."""
     return {"a": text, "b": [rest, f"so: {text}!", {text: value}], "c": f'"{text}"'}
 
 

@@ -1,4 +1,4 @@
-"""Each stage, driven by hand: what it asks, what it makes of the reply, and when it has nothing to do."""
+"""Each stage, driven by hand: what it requests, how it uses the reply, and when it is skipped."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The main job of the package, run where only its wheel is installed: `python main_job.py reader|pipelines|all`.
+"""The main use cases of the package, with only its wheel installed: `python main_job.py reader|pipelines|all`.
 
 It must run outside of pytest and without the tests' tools, so it asserts. `.ci/release-check` runs it on each Python.
 """
@@ -36,7 +36,7 @@ steps:
 
 
 def reader() -> None:
-    """Replies are read, whole and in pieces, into models and into plain JSON; what is cut off is refused."""
+    """Read replies, whole and in chunks, into models and plain JSON, and reject truncated ones."""
     from flujo_aros import Accepted, Output, StreamReader, read
 
     outcome = read(DAMAGED, Ticket)
@@ -53,7 +53,7 @@ def reader() -> None:
 
 
 def pipelines() -> None:
-    """An agent with the capability, a blueprint on a scripted model, and the command line."""
+    """Run an agent with the capability, a blueprint on a scripted model, and the command line."""
     from pydantic_ai import Agent
 
     from flujo_aros import Aros, Runner, load_blueprint
@@ -93,7 +93,7 @@ def pipelines() -> None:
 
 
 def everything() -> None:
-    """What each further extra brings is found."""
+    """Check that the contents of each further extra are found."""
     import anthropic  # noqa: F401
     import openai  # noqa: F401
     import opentelemetry.exporter.otlp.proto.http.trace_exporter  # noqa: F401

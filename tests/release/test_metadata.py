@@ -1,4 +1,4 @@
-"""What the package index shows of a release."""
+"""The metadata of a release on the package index."""
 
 import tomllib
 from pathlib import Path

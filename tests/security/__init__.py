@@ -1,1 +1,1 @@
-"""What a stranger's folder, reply or blueprint may not do: docs/security.md says what is promised."""
+"""What an untrusted folder, reply or blueprint must not be able to do: see docs/security.md."""

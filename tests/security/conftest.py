@@ -1,4 +1,4 @@
-"""A terminal of our own, in which the command line runs in this process."""
+"""A pseudo-terminal for the command line, which runs in this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["aros"]
 
 @pytest.fixture(autouse=True)
 def own_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """What a test puts on the path, and what it imports, is gone after it; it works in a folder of its own."""
+    """Restore the interpreter after the test, which runs in a temporary folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
@@ -37,7 +37,7 @@ def own_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Call `aros` with stdout and stderr on a terminal, and get what that was sent; line ends are `\\n`."""
+    """Call `aros` with stdout and stderr on a terminal, and return its output; line ends are `\n`."""
 
     def call(*words: str, text: str = "", term: str = "dumb") -> str:
         monkeypatch.setenv("TERM", term)

@@ -1,4 +1,4 @@
-"""Texts that a model, a file or an error may hold, each of which wants more than to be read."""
+"""Hostile text for models, files and errors: control sequences, markup and commands."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ ALL: Final = " ".join(HOSTILE.values())
 
 
 def as_name(text: str) -> str:
-    """As much of it as the name of a step may hold."""
+    """Return the part of the text that is allowed in the name of a step."""
     return "x" + re.sub(r"[\n/{}\"']", "", text) + "x"

@@ -1,4 +1,4 @@
-"""A downloaded folder is data: none of the modules that lie in it is imported, by any command, until it is named."""
+"""No command imports a module from a downloaded folder until the user names it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ steps:
 
 
 class Stranger:
-    """A downloaded folder with modules in it that say so when they are imported."""
+    """A downloaded folder with modules that report when they are imported."""
 
     def __init__(self, folder: Path, *planted: str) -> None:
         self.folder, self.marker = folder / "download", folder / "imported"
@@ -52,7 +52,7 @@ class Stranger:
 
     @property
     def imported(self) -> str:
-        """What has been imported of the folder."""
+        """The modules of the folder that were imported."""
         return self.marker.read_text() if self.marker.exists() else ""
 
     def aros(self, *words: str, start: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
@@ -74,7 +74,7 @@ class Stranger:
 
 @pytest.fixture(autouse=True)
 def own_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """What a test puts on the path, and what it imports, is gone after it."""
+    """Restore the interpreter after the test."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     before = set(sys.modules)

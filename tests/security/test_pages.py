@@ -1,4 +1,4 @@
-"""What came from strangers is only text in a report, in findings for a code scanner, and in the log of a GitHub job."""
+"""Untrusted text is never markup or a command in a report, in SARIF findings, or in a GitHub log."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Tags(HTMLParser):
 
 
 def pages_of(folder: Path, text: str) -> list[str]:
-    """The reports of a run that was repaired and of one that was refused, full of this text."""
+    """Return the reports of a repaired and a rejected run that are full of this text."""
     file = folder / "runs.sqlite"
     journalled(file, text)
     with Journal(file) as journal:
@@ -63,7 +63,7 @@ def pages_of(folder: Path, text: str) -> list[str]:
 
 
 def assert_inert(page: str) -> None:
-    """No tag, attribute or address in the page can do anything, whatever a browser is."""
+    """Check that no tag, attribute or address in the page can do anything in any browser."""
     tags = Tags(page).tags
     assert not {"script", "img", "svg", "iframe", "object", "base", "form"} & {tag for tag, _ in tags}
     for _, attributes in tags:
@@ -101,7 +101,7 @@ class Canary(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def canary() -> Iterator[str]:
-    """An address that nobody should ask for."""
+    """An address that must never be requested."""
     Canary.asked = []
     with ThreadingHTTPServer(("127.0.0.1", 0), Canary) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -112,7 +112,7 @@ def canary() -> Iterator[str]:
 
 
 def opened(folder: Path, page: str) -> tuple[str, str]:
-    """The page as a browser has it after it was loaded, and what the browser says of it."""
+    """Return the page as a browser has loaded it, and the browser's messages."""
     if BROWSER is None:
         pytest.skip("no Chromium here: `apt-get install chromium` lets a browser open the report")
     file = folder / "page.html"
@@ -150,7 +150,7 @@ def test_the_policy_of_a_report_blocks_injected_content(tmp_path: Path, canary: 
 
 
 def wrong(folder: Path, text: str) -> None:
-    """A blueprint with as many hostile texts in findings as there is room for."""
+    """A blueprint with hostile text in as many findings as possible."""
     one = {"name": text, "uses": text, text: 1}
     two = {"name": "b", "uses": f"agents.{text}", "input": "{{ " + text + " }}"}
     whole = {text: text, "name": text, "steps": [one, two], "agents": {text: {text: 1}}}
@@ -185,7 +185,7 @@ def test_sarif_is_text_without_links_in_lines_that_are_not_commands(
 
 
 def assert_no_command(log: str) -> None:
-    """No line is a command to the runner of GitHub, which takes white space before `::`, and `##[` anywhere."""
+    """Check that no line is a GitHub command: white space and `::` at its start, or `##[` anywhere."""
     for line in re.split(r"[\r\n]", log):
         assert not line.strip().startswith("::"), line
         assert "##[" not in line

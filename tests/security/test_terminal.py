@@ -1,4 +1,4 @@
-"""What came from a model, a file or an error is only text where it is printed: on a terminal, in a log, in a job."""
+"""Untrusted text never controls a terminal, a log or a CI job."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def assert_only_text(shown: str) -> None:
-    """Nothing that a dumb terminal was sent is anything but text."""
+    """Check that everything sent to a dumb terminal is plain text."""
     assert shown, "it must have printed something"
     assert visible(shown) == shown
 
@@ -49,7 +49,7 @@ def boom(text: Any) -> Any:
 
 
 def journalled(file: Path, text: str) -> None:
-    """A journal with a repaired, a rejected and a failed step, all of whose words are hostile."""
+    """A journal with a repaired, a rejected and a failed step, with hostile text in every field."""
     replies = [
         f"Sure {text}: {{'name': {json.dumps(text)}, 'crew': '3', {json.dumps(text)}: 1,}}",
         f"{{'name': 1, 'crew': {json.dumps(text)}}}",
@@ -64,7 +64,7 @@ def journalled(file: Path, text: str) -> None:
 
 
 def steps_file(folder: Path) -> None:
-    """Functions that hand on, and raise, what they are given."""
+    """A module of functions that return, or raise, their input."""
     (folder / "own_steps.py").write_text(
         "import logging, warnings\n"
         "def same(text):\n    return text\n"
@@ -75,7 +75,7 @@ def steps_file(folder: Path) -> None:
 
 
 def blueprint(folder: Path, text: str, function: str) -> str:
-    """A blueprint whose names, texts and function are hostile; as JSON, which is YAML."""
+    """A blueprint with hostile names, texts and a hostile function; as JSON, which is YAML."""
     one = {"name": as_name(text), "uses": f"own_steps:{function}", "input": "{{ input }}", "meta": {text: text}}
     whole = {"name": f"flow {text}", "description": text, "steps": [one]}
     (folder / "b.yaml").write_text(json.dumps(whole))

@@ -1,4 +1,4 @@
-"""A journal in a folder of the test, and OpenTelemetry that keeps everything in memory."""
+"""A journal in a temporary folder, and OpenTelemetry that exports to memory."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Emitted:
 
     @property
     def spans(self) -> dict[str, ReadableSpan]:
-        """By name; the last of each."""
+        """The last span of each name."""
         return {span.name: span for span in self.exporter.get_finished_spans()}
 
     def parent(self, name: str) -> str | None:
-        """The name of the span around this one."""
+        """Return the name of a span's parent."""
         parent = self.spans[name].parent
         ids = {span.context.span_id: span.name for span in self.exporter.get_finished_spans()}
         return None if parent is None else ids[parent.span_id]

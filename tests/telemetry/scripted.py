@@ -1,4 +1,4 @@
-"""Models that answer by script, and pipelines of them, for the tests of telemetry."""
+"""Scripted models and pipelines for the tests of telemetry."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ BAD = '{"name": "Alma", "crew": "it is 3"}'
 
 
 class Boat(BaseModel):
-    """What the scripted agents are asked for."""
+    """The output type of the scripted agents."""
 
     name: str
     crew: int
 
 
 class Script:
-    """Answers each call with the next text; an exception is raised, a number is slept first."""
+    """A model that answers each call with the next text; an exception is raised, a number is slept first."""
 
     def __init__(self, replies: Iterable[str | Exception | float]) -> None:
         self.replies = iter(list(replies))

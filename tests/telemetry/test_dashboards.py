@@ -1,4 +1,4 @@
-"""Dashboards and alerts ask for metrics and labels that real runs export, as Prometheus sees them.
+"""Dashboards and alerts only query metrics and labels that real runs export to Prometheus.
 
 The last test starts a real Prometheus where one is installed (`apt-get install prometheus`).
 """
@@ -45,7 +45,7 @@ PRICED = "gpt-4o-mini"
 
 
 class Query(NamedTuple):
-    """One query, and where it stands."""
+    """A query and its position in a dashboard."""
 
     where: str
     expression: str
@@ -78,7 +78,7 @@ def step(name: str, *replies: Any, stages: list[str] | None = None, **options: A
 
 
 def run_everything(observer: OpenTelemetry) -> None:
-    """Runs that end in every way that a dashboard asks for."""
+    """Execute runs that end in every way that the dashboards query."""
     salvageable = '{"name": "Alma", "crew": 3'
     event = Output.event(["said"], fallback="said")
     steps = [
@@ -103,7 +103,7 @@ def run_everything(observer: OpenTelemetry) -> None:
 
 @contextmanager
 def exported() -> Iterator[OpenTelemetry]:
-    """An observer whose metrics are exported to Prometheus."""
+    """Return an observer whose metrics are exported to Prometheus."""
     meters = MeterProvider([exporter.PrometheusMetricReader()], shutdown_on_exit=False)
     try:
         yield OpenTelemetry(TracerProvider(shutdown_on_exit=False), meters)
@@ -113,7 +113,7 @@ def exported() -> Iterator[OpenTelemetry]:
 
 @pytest.fixture(scope="module")
 def samples() -> list[Any]:
-    """What Prometheus gets from a real run."""
+    """Return what Prometheus receives from a real run."""
     with exported() as observer:
         run_everything(observer)
         text = prometheus_client.generate_latest().decode()
@@ -122,7 +122,7 @@ def samples() -> list[Any]:
 
 
 def filled(expression: str, window: str) -> str:
-    """A query without the variables of Grafana."""
+    """Return a query without the variables of Grafana."""
     filled_in = re.sub(r"\$(pipeline|model)\b", ".*", expression)
     return filled_in.replace("$__rate_interval", window).replace("$__range", window)
 
@@ -236,7 +236,7 @@ def _prometheus(folder: Path, target: str) -> Iterator[str]:
 
 
 def _answer(address: str, expression: str) -> list[Any]:
-    """The series that answer a query and are numbers."""
+    """Return the series that answer a query and are numbers."""
     with urlopen(f"{address}/api/v1/query?{urlencode({'query': expression})}") as reply:  # noqa: S310
         emitted = json.loads(reply.read())
     return [series for series in emitted["data"]["result"] if series["value"][1] != "NaN"]

@@ -1,4 +1,4 @@
-"""What a real Arize Phoenix makes of the spans of a real run: the tree, the tokens and the trust.
+"""How a real Arize Phoenix shows the spans of a run: the tree, the tokens and the trust.
 
 pip install arize-phoenix && phoenix serve
 PHOENIX=http://127.0.0.1:6006 pytest tests/telemetry/test_dashboards_phoenix.py
@@ -83,7 +83,7 @@ def _project(name: str) -> dict[str, Any]:
 
 
 def _path(spans: list[dict[str, Any]], name: str) -> list[str]:
-    """The names of the spans around this one, outermost first."""
+    """Return the names of a span's ancestors, outermost first."""
     by_id = {span["spanId"]: span for span in spans}
     around: list[str] = []
     parent = next(span for span in spans if span["name"] == name)["parentId"]

@@ -1,4 +1,4 @@
-"""Events first: what happens is emitted in a few files, each where it happens."""
+"""Events are emitted in a few files only, each where it happens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WATCHED = {"emit", "span", *EVENTS}
 
 @cache
 def called_in(file: Path) -> set[str]:
-    """The names that emit something, of all that a file calls."""
+    """Return the names of emitting functions that a file calls."""
     text = file.read_text(encoding="utf-8")
     if WATCHED.isdisjoint(re.findall(r"\w+", text)):
         return set()

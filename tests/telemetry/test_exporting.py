@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Collector(BaseHTTPRequestHandler):
-    """Keeps what is posted to it."""
+    """A server that records what is posted to it."""
 
     got: dict[str, bytes]
 
@@ -38,7 +38,7 @@ class Collector(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_words: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

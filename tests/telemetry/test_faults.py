@@ -1,4 +1,4 @@
-"""Faults around the journal: the run's result is what it was, one clear warning, nothing falsely completed."""
+"""Journal failures do not change the result of a run: one clear warning, and no false status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that runs for days: what observers hold on to does not grow with the number of runs."""
+"""In a long-running process, the memory of observers does not grow with the number of runs."""
 
 from __future__ import annotations
 

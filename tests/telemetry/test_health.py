@@ -1,4 +1,4 @@
-"""Health: rates, worst steps and models, frequent repairs, stages, and the advice that follows from them."""
+"""Health: rates, worst steps and models, frequent repairs, stages, and the resulting advice."""
 
 from __future__ import annotations
 

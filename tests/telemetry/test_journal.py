@@ -1,4 +1,4 @@
-"""The journal: what it keeps, for how long, and what it does when several processes write or one is killed."""
+"""The journal: what it stores, for how long, with several writing processes, and after a kill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log lines: what is said, at which level, and what is never said."""
+"""Log lines: their content and levels, and what is never logged."""
 
 from __future__ import annotations
 

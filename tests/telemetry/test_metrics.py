@@ -1,4 +1,4 @@
-"""Metrics: the table of the documentation is the one of the code, and the numbers are right."""
+"""Metrics: the documented table matches the code, and the numbers are right."""
 
 from __future__ import annotations
 

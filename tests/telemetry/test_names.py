@@ -1,4 +1,4 @@
-"""The names that leave: those of others as they are agreed on, and all of them as they are documented."""
+"""Exported names: standard names follow their conventions, and all names are documented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row of the journal is declared once: what is written is what is read, for every record and every field."""
+"""Every record of the journal is declared once: what is written is what is read, in every field."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BY_TYPE: dict[str, Any] = {"int": 7, "float": 1.5}
 
 
 def filled(kind: type[Any]) -> Any:
-    """A record with something in each field that is a column."""
+    """Return a record with a value in each field that is a column."""
     kept = [each for each in fields(kind) if not each.metadata.get("computed")]
     return kind(**{each.name: _VALUES.get(each.name, _value(str(each.type), each.name)) for each in kept})
 

@@ -1,4 +1,4 @@
-"""Replay: recorded replies under another contract or ladder, without any model call."""
+"""Replay: recorded replies with a different contract or ladder, without any model call."""
 
 from __future__ import annotations
 

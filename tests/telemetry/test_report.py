@@ -1,4 +1,4 @@
-"""The report: one HTML file that shows everything and needs nothing; what a model wrote is text in it, never markup."""
+"""The report: one self-contained HTML file in which model output is text, never markup."""
 
 from __future__ import annotations
 
@@ -361,7 +361,7 @@ def test_every_text_has_enough_contrast_in_both_schemes(scheme: str) -> None:
 
 
 def contrast(one: str, other: str) -> float:
-    """The ratio of WCAG 2."""
+    """Return the contrast ratio as defined by WCAG 2."""
 
     def light(colour: str) -> float:
         parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]

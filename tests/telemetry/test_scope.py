@@ -1,4 +1,4 @@
-"""Every event says where it was emitted, so that an observer is a function of the events alone."""
+"""Every event identifies where it was emitted, so that observers need only the events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .scripted import BAD, GOOD, MESSY, boat_step, pipeline
 
 @pytest.fixture
 def events() -> list[Event]:
-    """The events of a run with branches side by side, a repair, and a stage that asks again."""
+    """Return the events of a run with parallel branches, a repair, and a stage that asks again."""
     seen: list[Event] = []
     branches = {"a": pipeline(boat_step("x", 0.01, BAD, 0.01, GOOD)), "b": pipeline(boat_step("y", 0.01, MESSY))}
     Runner(
@@ -88,7 +88,7 @@ def test_a_journal_filled_after_the_run_equals_a_live_one(tmp_path: Path) -> Non
 
 
 def facts(story: Story) -> Iterator[object]:
-    """A story without ids, clocks and the time that stages took."""
+    """Return a story without ids, timestamps and durations."""
     yield story.run.status, story.run.usage, story.run.seconds
     for chapter in story.chapters:
         step = chapter.step

@@ -1,4 +1,4 @@
-"""Secrets, planted wherever one can be: none is found in spans, metrics, log lines, journal or terminal."""
+"""Planted secrets never occur in spans, metrics, log lines, the journal or the terminal."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ def answer(previous_step: object, api_key: str) -> str:
 
 @dataclass
 class Deps:
-    """What an agent is given: its names and types say what is secret."""
+    """Dependencies of an agent whose names and types mark secrets."""
 
     shop_password: str
     inner: dict[str, Any]
 
 
 def ask_alone() -> None:
-    """An agent without a pipeline, which quotes its dependencies in prompt, reply, issue and repair."""
+    """Run an agent that quotes its dependencies in prompt, reply, issue and repair, without a pipeline."""
     held = f"{PLANTED['deps']} {PLANTED['deps by type']}"
     replies = (f'{{"name": "{held}", "crew": "3 {held}"}}', f"{{'name': '{held}', 'crew': '3',}}")
     agent = Agent(model(*replies), output_type=Boat, deps_type=Deps, name="alone", capabilities=[Aros()])

@@ -1,4 +1,4 @@
-"""Secrets planted around `aros run`: none is in what any command shows, in log, journal, report or OTLP payloads."""
+"""Secrets planted around `aros run` never occur in command output, logs, journal, report or OTLP payloads."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ REPLIES = [
 
 
 class Provider(BaseHTTPRequestHandler):
-    """A scripted OpenAI server: a string is a reply; after the last, an error quotes the request."""
+    """A scripted OpenAI server: a string is a reply; after the last one, an error quotes the request."""
 
     replies: Iterator[str]
     emitted: bytes
@@ -124,7 +124,7 @@ class Provider(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_words: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def server() -> Iterator[str]:
 
 
 def call(folder: Path, server: str, *words: str) -> str:
-    """What a command writes to stdout and stderr."""
+    """Return what a command writes to stdout and stderr."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("AROS_", "OTEL_"))},
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),

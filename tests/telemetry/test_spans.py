@@ -1,4 +1,4 @@
-"""Spans: their tree, their attributes, their events."""
+"""Spans: their tree, attributes and events."""
 
 from __future__ import annotations
 

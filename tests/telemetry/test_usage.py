@@ -1,4 +1,4 @@
-"""What was used is the same in the result, in the journal and in the spans, however a run ends."""
+"""The usage is the same in the result, the journal and the spans, however a run ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def scripted(name: str, replies: list[str]) -> Any:
 
 
 def in_spans(emitted: Emitted) -> Usage:
-    """What the `agent.usage` events of all spans add up to."""
+    """Return the sum of the `agent.usage` events of all spans."""
     found = Usage()
     for span in emitted.exporter.get_finished_spans():
         for event in span.events:
@@ -50,7 +50,7 @@ def in_asks(journal: Journal, run_id: str) -> Usage:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
-    """A journal for all examples, because opening one takes longer than most of them."""
+    """A journal shared by all examples, since opening one takes longer than most of them."""
     with Journal(tmp_path_factory.mktemp("usage") / "runs.sqlite") as journal:
         yield journal
 

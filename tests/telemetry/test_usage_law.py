@@ -1,4 +1,4 @@
-"""For any pipeline, any replies and any end: each call is reported once, in place, and all report the same usage."""
+"""For any pipeline, replies and end of a run: each call is reported once, and all reports show the same usage."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ LADDERS: Any = st.sampled_from(
 
 @dataclass(frozen=True)
 class Ask:
-    """A step that asks a model; it answers by script, and well when that has ended."""
+    """A step that asks a model; it follows a script, and then answers correctly."""
 
     replies: tuple[str, ...]
     ladder: dict[str, Any] | None
@@ -63,7 +63,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Around:
-    """A step with steps inside."""
+    """A step with nested steps."""
 
     kind: Kind
     inside: tuple[Plan, ...]
@@ -78,7 +78,7 @@ PLANS: Any = st.recursive(
 
 
 class Stopping(Script):
-    """A script that at some call of the run hangs until the run is cancelled."""
+    """A script that hangs at one call of the run until the run is cancelled."""
 
     def __init__(self, replies: list[str | Exception], world: World) -> None:
         super().__init__(replies)
@@ -94,7 +94,7 @@ class Stopping(Script):
 
 @dataclass
 class World:
-    """What the steps of one run share: the models, and the call at which all stops."""
+    """The shared state of one run: the models, and the call at which everything stops."""
 
     stop_at: int | None
     calls: int = 0
@@ -102,7 +102,7 @@ class World:
     names: Iterator[int] = field(default_factory=count)
 
     async def model(self, _name: str) -> Any:
-        """The other model, that `escalate` asks."""
+        """Return the second model, which `escalate` uses."""
         return model(BAD, *[GOOD] * 40, name="other")
 
     def asking(self, name: str, plan: Ask, **options: Any) -> Step:
@@ -170,7 +170,7 @@ def in_spans(spans: list[ReadableSpan]) -> Usage:
 
 
 def check_nesting(spans: list[ReadableSpan], run_name: str, *, timed: bool) -> None:
-    """Every step is right inside the one that its name says, every stage and agent somewhere in a step."""
+    """Check that every step is directly inside the one in its name, and every stage and agent inside a step."""
     by_id = {span.context.span_id: span for span in spans}
     steps = {span.name for span in spans if span.name.startswith("step ")}
     assert len(steps) == len([span for span in spans if span.name.startswith("step ")]), "each step has one span"

@@ -1,4 +1,4 @@
-"""The test of a blueprint that the documentation shows."""
+"""The documented way to test a blueprint."""
 
 from __future__ import annotations
 

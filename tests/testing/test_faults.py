@@ -1,4 +1,4 @@
-"""A faulty provider fails as its seed says, in virtual time."""
+"""A faulty provider fails as determined by its seed, in virtual time."""
 
 import asyncio
 import time
@@ -93,7 +93,7 @@ def test_a_cut_stream_shows_some_of_the_reply_and_then_fails() -> None:
 
 
 class One:
-    """The one model there is, under any name."""
+    """Serves one model under every name."""
 
     def __init__(self, model):
         self._model = model

@@ -1,4 +1,4 @@
-"""The noise of real models: repeatable, and true to what each class says of itself."""
+"""Simulated noise is reproducible and matches the description of its class."""
 
 import json
 

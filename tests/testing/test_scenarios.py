@@ -1,4 +1,4 @@
-"""Random pipelines against a faulty provider obey the laws; the page quotes what the script has printed."""
+"""Random pipelines with a faulty provider satisfy the invariants; the page quotes the script's output."""
 
 import json
 from collections.abc import Iterator

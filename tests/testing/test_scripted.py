@@ -1,4 +1,4 @@
-"""A scripted model answers in order, streams, fails as scripted, and remembers what it was asked."""
+"""A scripted model answers in order, streams, fails as scripted, and records its requests."""
 
 import asyncio
 import sys

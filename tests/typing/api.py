@@ -1,4 +1,4 @@
-"""The public surface as its users write it. Never run: `mypy --strict` and `pyright` in strict mode check it."""
+"""The public API as users write it. Never run, only checked by `mypy --strict` and strict `pyright`."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -64,14 +64,14 @@ from flujo_aros.durable import Durable
 
 
 class Invoice(BaseModel):
-    """What is asked for."""
+    """A contract."""
 
     number: str
     total: float
 
 
 def reading(text: str) -> None:
-    """Each form of a contract gives its own type of value."""
+    """Each form of a contract has its own type of value."""
     assert_type(read(text, Invoice), Accepted[Invoice] | Rejected)
     assert_type(read(text, list[int]), Accepted[list[int]] | Rejected)
     assert_type(read(text, int), Accepted[int] | Rejected)
@@ -89,7 +89,7 @@ def reading(text: str) -> None:
 
 
 def streaming(piece: str) -> None:
-    """A stream reader gives the type of value that `read` gives."""
+    """A stream reader yields the same type of value as `read`."""
     assert_type(StreamReader(Invoice), StreamReader[Invoice])
     assert_type(StreamReader(list[int]).close(), Accepted[list[int]] | Rejected)
     assert_type(StreamReader(Output.tagged("result", Invoice), pick="first"), StreamReader[Invoice])
@@ -98,7 +98,7 @@ def streaming(piece: str) -> None:
 
 
 def contracts() -> None:
-    """A contract says what it is."""
+    """The attributes of contracts are typed."""
     contract = Output.json(Invoice)
     assert_type(contract.json_schema, dict[str, Any])
     assert_type(contract.fingerprint, str)
@@ -106,7 +106,7 @@ def contracts() -> None:
 
 
 async def agents() -> None:
-    """The output type of an agent is what the contract gives."""
+    """The output type of an agent is that of the contract."""
     for contract in (Output.json(Invoice), Output.tagged("result", Invoice)):
         agent = Agent("test", output_type=contract.as_output(), capabilities=[Aros()])
         assert_type((await agent.run("x")).output, Invoice)
@@ -115,7 +115,7 @@ async def agents() -> None:
 
 
 def checked() -> Step:
-    """Checks come in a list or a tuple, sync or async."""
+    """Checks are given in a list or a tuple, sync or async."""
 
     async def cheap(invoice: Any) -> bool:
         return bool(invoice.total < 10)
@@ -124,7 +124,7 @@ def checked() -> Step:
 
 
 def matching(outcome: Outcome[Invoice]) -> str:
-    """The three outcomes are all there are."""
+    """A match over the three outcomes is exhaustive."""
     match outcome:
         case Accepted(value=value, trust=trust):
             assert_type(value, Invoice)
@@ -158,13 +158,13 @@ def distinguished(outcome: Outcome[Invoice]) -> float:
 
 
 def asking_for_the_value(outcome: Outcome[Invoice]) -> Invoice:
-    """`.value` is the value, or it raises."""
+    """`.value` returns the value or raises an error."""
     assert_type(outcome.value, Invoice)
     return outcome.value
 
 
 def catching() -> None:
-    """One root for all errors, two that say whose fault it is."""
+    """All errors have one base class, and two subclasses tell whose fault it is."""
     try:
         load_blueprint("pipeline.yaml")
     except BlueprintError as error:
@@ -180,7 +180,7 @@ def catching() -> None:
 
 
 def recovering() -> Agent[None, Invoice]:
-    """A ladder is data, the capability takes it."""
+    """A ladder is data that the capability accepts."""
     ladder = Ladder(stages=(LlmRepair(attempts=1), Degrade()), max_stages=2, max_calls=3, max_cost=Decimal("0.01"))
     plain: Agent[None, Invoice] = Agent("test", output_type=Invoice, capabilities=[Aros()])
     Agent("test", output_type=Invoice, capabilities=[Aros(Invoice, ladder, buffer_stream=True, capture_content=True)])
@@ -188,24 +188,24 @@ def recovering() -> Agent[None, Invoice]:
 
 
 async def recorded(agent: Agent[None, Invoice]) -> None:
-    """What `Aros` did in a run."""
+    """The record of `Aros` in a run is typed."""
     with recording() as record:
         await agent.run("an invoice, please")
     print(record.stages)  # noqa: T201 (uses it)
 
 
 def count_words(text: str, *, least: int = 0) -> int:
-    """A step of one's own."""
+    """A user-defined step."""
     return max(least, len(text.split()))
 
 
 async def wait_for_words(text: str) -> list[str]:
-    """An async step of one's own."""
+    """A user-defined async step."""
     return text.split()
 
 
 def pipelines(mine: Agent[None, Invoice]) -> Pipeline:
-    """Steps chain with `>>`, or stand in a list."""
+    """Steps are chained with `>>` or given in a list."""
     spec = AgentSpec(model="local:smollm2", system_prompt="Be brief.", model_settings={"temperature": 0})
     ask = Step("ask", agent=spec, contract=Invoice, input="{{ input }}")
     again = Step("again", agent=mine, input="{{ previous_step }}", on_degraded="accept")
@@ -221,7 +221,7 @@ def pipelines(mine: Agent[None, Invoice]) -> Pipeline:
 
 
 async def typed_runs(mine: Agent[None, Invoice], plain: Agent[None, str], heard: Observer) -> float:
-    """The type of an agent, or of a contract, is that of the output of the run."""
+    """The output type of a run is that of the agent or contract."""
     spec = AgentSpec(model="local:smollm2")
     assert_type(Step("ask", mine), Step[Invoice])
     assert_type(Step("ask", spec, contract=Invoice), Step[Invoice])
@@ -238,7 +238,7 @@ async def typed_runs(mine: Agent[None, Invoice], plain: Agent[None, str], heard:
 
 
 async def running(pipeline: Pipeline, heard: Observer) -> None:
-    """A run ends with one result for each step."""
+    """A run has one result for each step."""
     runner = Runner(pipeline, observers=[heard])
     assert_type(await runner.run("text", {"customer": "Ann"}), RunResult)
     result = runner.run_sync("text")
@@ -266,7 +266,7 @@ def blueprints() -> Pipeline:
 
 
 def usage() -> Decimal | None:
-    """Usage adds up."""
+    """Usage can be added."""
     both = Usage(requests=1, input_tokens=10) + Usage(
         requests=2, output_tokens=5, cost=Decimal("0.1"), unmeasured_requests=1
     )

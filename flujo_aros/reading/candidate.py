@@ -40,7 +40,6 @@ from flujo_aros.contract import (
     TypeValues,
     Valid,
     Verdict,
-    has_many_digits,
     parse_json,
     path_of,
 )
@@ -71,7 +70,7 @@ from flujo_aros.reading.node import (
     find_nodes,
     has_long_number,
     json_extent,
-    node_at,
+    nodes_along,
     steps_of,
     steps_to,
     unlink,
@@ -84,7 +83,6 @@ from flujo_aros.reading.remarks import correction_in
 from flujo_aros.reading.scalars import (
     Hints,
     contradicts_currency,
-    is_placeholder,
     name_words,
     placeholder_in,
     read_amount,
@@ -352,8 +350,6 @@ def judge(
         return candidate.mark_rejected(Reason.ECHOED_SCHEMA, Issue("$", "placeholder", words))
     if (split := _find_split_text(parsed, text)) is not None:
         return candidate.mark_rejected(Reason.AMBIGUOUS, split)
-    if _fits_as_is(candidate, parsed, text, contract, ceiling):
-        return candidate
     if _is_echo(parsed.node, contract.shape):
         return candidate.mark_rejected(
             Reason.ECHOED_SCHEMA, Issue("$", "echo", "it is the schema, not an answer to it")
@@ -444,21 +440,14 @@ def accept_spliced(found: Spliced, text: str, start: int, contract: Contract[T],
         return None
     if _holds_dots(text, start, found.end):
         return None
-    valid = read_strict(found.json, contract)
     values = contract.values
-    known = isinstance(values, TypeValues) and not (values.is_open or values.shape.has_aliases)
-    if valid is None or (known and not (codes & BRACKETS and values.shape.may_mix)):
+    if codes & BRACKETS and values.shape.may_mix:
+        return None  # a repaired bracket may belong elsewhere
+    valid = read_strict(found.json, contract)
+    if valid is None or (isinstance(values, TypeValues) and not (values.is_open or values.shape.has_aliases)):
         return valid
-    plain = parse_json(found.json)
-    if fit(plain, values.shape) & (OTHER_KEYS | CONVERTS if codes & BRACKETS else OTHER_KEYS):
-        return None  # coercion may rename undeclared keys
-    return None if codes & BRACKETS and _holds_mixed_list(plain) else valid
-
-
-def _holds_mixed_list(value: Any) -> bool:
-    """Return whether lists occur next to other items, so that a repaired bracket may have belonged elsewhere."""
-    kinds = (set(map(type, here)) for _, here in parts(value) if is_list(here))
-    return any(list in found and len(found) > 1 for found in kinds)
+    # coercion may rename undeclared keys
+    return None if fit(parse_json(found.json), values.shape) & (OTHER_KEYS | CONVERTS) else valid
 
 
 def _find_split_text(parsed: Parsed, text: str) -> Issue | None:
@@ -515,39 +504,6 @@ def _is_of_another_member(issue: Issue, members: list[tuple[Path, Shape]]) -> bo
         if rest != issue.path and rest.startswith(".") and member.properties and field not in member.properties:
             return issue.code != UNKNOWN_TAG
     return False
-
-
-def _holds_placeholder(candidate: Candidate[Any], text: str) -> bool:
-    """Return whether an unquoted word may be a placeholder. Coercion makes the decision, because it knows the place of
-    the word."""
-    for edit in candidate.edits:
-        if edit.code in ("key-value-lines", "list-items"):
-            return True
-        if edit.code == "unquoted-value":
-            key = _KEY_BEFORE.search(text, max(0, edit.start - _LONGEST_KEY), edit.start)
-            if is_placeholder(edit.after, tuple(name_words(key[1])) if key else ()):
-                return True
-    return False
-
-
-_LONGEST_KEY: Final = 100
-_KEY_BEFORE: Final = expression(r"([\w-]{1,60})[\"'`]?\s{0,20}[:=]\s{0,20}\Z")
-
-
-def _fits_as_is(candidate: Candidate[T], parsed: Parsed, text: str, contract: Contract[T], ceiling: Risk) -> bool:
-    """Return whether the parsed value needs no conversion: the common case, and the fast one."""
-    risk = worst(parsed.edits)
-    if (
-        contract.shape.has_risks
-        or parsed.doubtful
-        or _holds_placeholder(candidate, text)
-        or is_call_or_envelope(parsed.plain, contract.shape)
-        or (contract.shape.has_decimals and has_many_digits(text[candidate.start : parsed.end]))
-        or (risk is not None and (risk > ceiling or candidate.has_repaired_brackets))
-    ):
-        return False
-    candidate.valid = contract.values.strict(parsed.plain)
-    return candidate.valid is not None
 
 
 def _is_echo(node: Node, shape: Shape) -> bool:
@@ -636,8 +592,9 @@ def _normalize_decimals(value: Any, issues: Sequence[Issue], candidate: Candidat
         if (amount := read_amount(part, Hints(names))) is not None:
             value_at(value, place[:-1])[place[-1]] = amount.digits
             codes = amount.codes or ("string-to-number",)
-            node = node_at(candidate.node, place, candidate.names)
-            start, end = (node.start, node.end) if node is not None else _span_of(part, candidate, text)
+            along = nodes_along(candidate.node, place, candidate.names)
+            found = along[-1][1] if len(along) == len(place) else None
+            start, end = (found.start, found.end) if found is not None else _span_of(part, candidate, text)
             edits += [Edit(code, Risk.INFERRED, start, end, amount.digits, path_of(place)) for code in codes]
     return edits
 

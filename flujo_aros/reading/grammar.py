@@ -312,7 +312,6 @@ ELEMENT: Final = re.compile(
           )""",
     re.X,
 )
-NEXT_CONTAINER: Final = re.compile(rf"{_GAP}(,){_GAP}(?= [{{\[] )", re.X)
 _BRACKET: Final = re.compile(r"[{}\[\]]")
 _BRACKET_OR_STRING: Final = re.compile(r'[{}\[\]]|"[^"\\]*+(?:\\.[^"\\]*+|(?!))*+(?:"|(?P<open>\\?\Z))', re.S)
 

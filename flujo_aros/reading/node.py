@@ -126,7 +126,8 @@ class RepairLog(Sequence[Repair]):
         for edit in (*self._unlisted(), *self._edits):
             code, risk, start, end, after, path = edit
             if code in _OF_VALIDATOR and isinstance(path, str):
-                start, end = span_at(root, path) or (start, end)
+                along = nodes_along(root, place_of(path) or (), self._names)
+                start, end = (along[-1][0], along[-1][1].end) if along else (start, end)
             before = self._text[start : min(end, start + _SHOWN + 1)]  # an edit may concern the entire text
             before = before if len(before) <= _SHOWN else f"{before[: _SHOWN - 1]}…"
             after = after if len(after) <= _SHOWN else f"{after[: _SHOWN - 1]}…"
@@ -220,35 +221,26 @@ def steps_to(root: Node | None, at: int, names: dict[int, str]) -> tuple[str | i
 _MEMBER_END, _END = attrgetter("node.end"), attrgetter("end")
 
 
-def node_at(root: Node | None, steps: Iterable[str | int], names: dict[int, str]) -> Node | None:
-    """Return the node that these keys and indexes lead to, or None if repairs have moved it."""
-    node = root
+def nodes_along(root: Node | None, steps: Iterable[str | int], names: dict[int, str]) -> list[tuple[int, Node]]:
+    """Return the start and the node of each member and item that these keys and indexes lead through.
+
+    Repairs may have moved the last of them.
+    """
+    found: list[tuple[int, Node]] = []
+    node: Node | None = root
     for step in steps:
-        if node is None:
-            return None
-        if isinstance(step, str):
-            members: list[Member] = node.value if node.kind == OBJECT else []
-            node = next((each.node for each in reversed(members) if names.get(id(each), each.key) == step), None)
-        else:
-            items: list[Node] = node.value if node.kind == ARRAY else []
-            node = items[step] if step < len(items) else None
-    return node
-
-
-def span_at(root: Node | None, path: str) -> tuple[int, int] | None:
-    """Return the characters of the member or item at a path such as `$.items[2].price`, or of what holds its place."""
-    node, span = root, None
-    for step in place_of(path) or ():
-        parts: list[tuple[str | int, int, Node]] = []
+        inner: tuple[int, Node] | None = None
         if node is not None and node.kind == OBJECT:
             members: list[Member] = node.value
-            parts = [(member.key, member.start, member.node) for member in members]
-        elif node is not None and node.kind == ARRAY:
-            items: list[Node] = node.value
-            parts = [(index, item.start, item) for index, item in enumerate(items)]
-        start, node = next(((start, inner) for key, start, inner in parts if key == step), (0, None))
-        span = span if node is None else (start, node.end)
-    return span
+            same = (each for each in reversed(members) if names.get(id(each), each.key) == step)
+            inner = next(((each.start, each.node) for each in same), None)
+        elif node is not None and node.kind == ARRAY and isinstance(step, int) and step < len(node.value):
+            inner = node.value[step].start, node.value[step]
+        if inner is None:
+            break
+        found.append(inner)
+        node = inner[1]
+    return found
 
 
 # --- valid JSON, read by the C scanner: the end of a value, the value, and its nodes on demand ------------------------

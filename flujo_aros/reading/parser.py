@@ -103,7 +103,7 @@ class _Pause(Exception):
 class Parsed(NamedTuple):
     """The tree and its edits. `end` is the first character after it. `cut` means that it touches the end of the text.
 
-    `plain` is the JSON value as written. `doubtful` means that a key occurs twice, or is not in the schema.
+    `plain` is the JSON value as written.
     """
 
     node: Node
@@ -111,7 +111,6 @@ class Parsed(NamedTuple):
     edits: list[Edit]
     cut: bool
     plain: Any = None
-    doubtful: bool = True
 
 
 class Frame:
@@ -177,6 +176,7 @@ class Parser:
     cut = False
     """Whether the value read so far touches the end of the text."""
     doubtful = False
+    """Whether a key occurs twice, or is not in the schema."""
 
     def __post_init__(self) -> None:
         self.source = Source(self.text)
@@ -262,7 +262,7 @@ class Parser:
                 self._elements()
         if self.root is None:
             raise AssertionError("the root is set by the first opening bracket")
-        return Parsed(self.root, self.pos, self.edits, self.cut, self.plain, self.doubtful)
+        return Parsed(self.root, self.pos, self.edits, self.cut, self.plain)
 
     # --- objects ------------------------------------------------------------------------------------------------------
 
@@ -459,12 +459,10 @@ class Parser:
                 continue
             if found.lastindex == 5:
                 self.pos = found.start(5)
-                if self.scans and self._scan_elements(frame):
-                    # if the last comma was consumed and no container followed, the next one is damaged
-                    fresh = self.comma >= nodes[-1].end
-                    continue
-                self._open(text[self.pos], frame.shape.element(len(nodes)))
-                return
+                if not self._value(frame.shape.element(len(nodes)), member=False):
+                    return
+                fresh = False
+                continue
             node = self._plain(found, 1)
             nodes.append(node)
             plain.append(node.value)
@@ -884,9 +882,6 @@ class Parser:
 
     def _separator(self, closer: str) -> bool:
         """Move past the comma before the next item. Returns False if the container ended instead."""
-        quick = self._quick_separator(closer)
-        if quick is not None:
-            return quick
         self._skip()
         text, pos = self.text, self.pos
         char = text[pos : pos + 1]
@@ -896,6 +891,9 @@ class Parser:
             if char != ",":
                 self._log("odd-comma", LOSSLESS, pos, pos + 1, ",")
             self.pos, self.comma = pos + 1, pos
+            self._skip()
+            if text[self.pos : self.pos + 1] in _BEGINS:
+                return True
             begins = self._advance_to_item(self.stack[-1])
             if begins and text.startswith("```", self.pos):
                 raise self._stop("nothing follows the comma", "unexpected")
@@ -915,39 +913,6 @@ class Parser:
             self.pos = self._line_gap(pos)
             return self._end_of_text(seen_end=True)
         raise self._expected(f"a comma or {closer!r}")
-
-    def _quick_separator(self, closer: str) -> bool | None:
-        """Read the common separators, `, "` and `}`, and nothing else; None leaves the others to `_separator`.
-
-        The outermost closer is always left to it, because members may follow (`_has_members_after_closer`).
-        """
-        text = self.text
-        pos = self.pos
-        char = text[pos : pos + 1]
-        if char.isspace():
-            pos = self._blank_end(pos)
-            char = text[pos : pos + 1]
-        inside = len(self.stack) > 1 and not self.doubled
-        if char == closer and inside:
-            self.pos = pos + 1
-            self._pop()
-            return False
-        if char != ",":
-            return None
-        after = pos + 1
-        char = text[after : after + 1]
-        if char.isspace():
-            after = self._blank_end(after)
-            char = text[after : after + 1]
-        if char == closer and inside:
-            self._log("trailing-comma", LOSSLESS, pos, pos + 1, "")
-            self.pos = after + 1
-            self._pop()
-            return False
-        if char and char in _BEGINS:
-            self.pos, self.comma = after, pos
-            return True
-        return None
 
     def _advance_to_item(self, frame: Frame) -> bool:
         """Move to the next item, past blanks and superfluous commas. Returns False if the container ended instead."""
@@ -1002,23 +967,6 @@ class Parser:
             self.pos, self.doubtful = start, False
             return False  # more members may follow
         self.root, self.plain = found, found.plain
-        return True
-
-    def _scan_elements(self, frame: Frame) -> bool:
-        """Read consecutive containers of a list with the C scanner, as long as they are valid JSON."""
-        text, shape = self.text, frame.shape
-        items, plain = frame.items, frame.plain
-        found = self._scan(shape.element(len(items)))
-        if found is None:
-            return False
-        while found is not None:
-            items.append(found)
-            plain.append(found.plain)
-            following = grammar.NEXT_CONTAINER.match(text, found.end)
-            if following is None:
-                break
-            self.comma, self.pos = following.start(1), following.end()
-            found = self._scan(shape.element(len(items)))
         return True
 
     def _open(self, bracket: str, shape: Shape) -> None:

@@ -1114,7 +1114,7 @@ class LenientParser(Parser):
         self.edits.append(Edit(CLEANED, LOSSY, begin, end, "", path))
         self.pos = end
         plain: dict[str, Any] = root.plain
-        return Parsed(Node(OBJECT, root.items, root.start, end), end, self.edits, self.cut, plain, doubtful=True)
+        return Parsed(Node(OBJECT, root.items, root.start, end), end, self.edits, self.cut, plain)
 
     def _path(self) -> str:
         """Return the path of the value that the parser is reading."""

@@ -66,7 +66,6 @@ from flujo_aros.reading.fit import has_required
 from flujo_aros.reading.grammar import NeedMoreInput, expression
 from flujo_aros.reading.node import (
     ARRAY,
-    JSON_BEGINS,
     LITERAL,
     NUMBER,
     OBJECT,
@@ -169,8 +168,6 @@ class Search(Generic[T]):
     """The position from which the next candidate may begin."""
     before = 0
     """The end of the last candidate."""
-    refused_at = -1
-    """The start of a value that is not JSON, or does not satisfy the contract as written."""
     # Of a streamed reply:
     blind = False
     """Whether only the complete text can decide."""
@@ -196,6 +193,8 @@ class Search(Generic[T]):
         self.options = options
         risk, self.truncated, self.pick = options[:3]
         self.ceiling = contract.risk if risk is None else risk
+        self.refused_at = len(text) - len(text.lstrip()) if options.refused else -1
+        """The start of a value that does not satisfy the contract as written."""
         self.quick = options.max_depth >= DEPTH
         """The C parsers support only one depth limit, their own."""
         self.nested = nested
@@ -437,23 +436,10 @@ class Search(Generic[T]):
     ) -> Candidate[T]:
         """Read a candidate in the cheapest unambiguous way. `read` means that the parser has already tried."""
         text, start = self.text, candidate.start
-        first = (
-            quick
-            and self.quick
-            and not self.at
-            and start != self.refused_at
-            and JSON_BEGINS.match(text, start) is not None
-        )
-        last = self._last_bracket(start) if first else 0
-        if last and (start or text[last:].strip()):  # most replies have one value, so no scan for its end is needed
-            valid = read_strict(text[start:last], self.contract)
-            if valid is not None and not scanner.has_more_members(text, last):
-                candidate.end, candidate.valid = last, valid
-                return self._lower_rank_inline(candidate)
         extent = json_extent(text, start)
         end = extent.end
         is_json = end is not None and self.quick and not scanner.has_more_members(text, end)
-        if end is not None and is_json:
+        if end is not None and is_json and start != self.refused_at:
             valid = read_strict(text[start:end], self.contract)
             if valid is not None:
                 candidate.end, candidate.valid = end, valid
@@ -470,13 +456,6 @@ class Search(Generic[T]):
             parser = self._parser(start)
             read = parser, parser.parse()
         return self._judge_parsed(candidate, *read)
-
-    def _last_bracket(self, start: int) -> int:
-        """Return the end of the last bracket of the fence or text, or 0 if there is none."""
-        text = self.text
-        stop = text.find("```", start) if self.scanner.fence is not None else -1
-        stop = len(text) if stop < 0 else stop
-        return scanner.last_bracket(text, start, stop)
 
     def _may_patch(self, start: int) -> bool:
         """Return whether the C parsers may read a candidate after a repair. Only the tolerant parser keeps digits of a
@@ -508,7 +487,9 @@ class Search(Generic[T]):
         if start in self.rewrites or len(self.rewrites) >= _QUICK:
             return False
         self.rewrites.append(start)
-        stop = self._last_bracket(start) if stop is None else stop
+        if stop is None:
+            fence = text.find("```", start) if self.scanner.fence is not None else -1
+            stop = scanner.last_bracket(text, start, len(text) if fence < 0 else fence)
         if not stop:
             return False
         found = rewrite(text[start:stop])

@@ -93,6 +93,8 @@ def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
         others = {
             name: hint for name, hint in BODY_KEYS.items() if hint.suggestion is None or hint.suggestion.meant in keys
         }
+    elif len(path) > 1 and kind in BLOCKS.values() and key in kind.model_fields:
+        return Hint(f" here; it belongs to the step, beside `{path[0]}:`").after(start)
     near = nearest(key, keys, closed=True)
     alike = nearest(key, others, closed=True).suggestion if near.suggestion is None else None
     other = alike.meant if alike is not None and alike.sure else key

@@ -479,7 +479,7 @@ class Journal:
 
     @property
     def engine(self) -> sa.Engine:
-        """The database, for your own queries."""
+        """The database, for your own queries; `flush()` first writes what is still waiting."""
         if os.getpid() != self._engine_pid:  # a forked child must not use the connections of its parent
             self._engine.dispose(close=False)
             self._engine_pid = os.getpid()

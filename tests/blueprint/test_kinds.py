@@ -169,6 +169,10 @@ def test_a_callables_schema_is_a_check_on_its_value():
             "  - {name: s, uses: agents.a, structured_output: auto}",
             "unknown key 'structured_output' here; in a step of kind: step it belongs under `processing:`",
         ),
+        (
+            "  - {name: s, uses: agents.a, processing: {checks: ['output']}}",
+            "unknown key 'checks' here; it belongs to the step, beside `processing:`",
+        ),
         ("  - {name: s, uses: agents.a, branches: {}}", "unknown key 'branches' here; it belongs to kind: parallel"),
         (
             "  - {name: s, uses: agents.a, max_loops: 3}",

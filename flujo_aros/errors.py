@@ -48,11 +48,14 @@ class Code(StrEnum):
 class Suggestion:
     """An unknown name, and the closest known name. `sure` means that the set of known names is closed and only one of
     them is close, so it is certainly the intended one.
+
+    With `whole`, `meant` is a YAML value such as `[high]`, to be written in place of the whole string, quotes included.
     """
 
     written: str
     meant: str
     sure: bool = False
+    whole: bool = False
 
     def only_in(self, text: str) -> tuple[int, int] | None:
         """Return the position of the wrong name in a text, or None if it does not occur exactly once."""
@@ -86,8 +89,8 @@ class UsageError(ArosError, ValueError):
     """Invalid arguments or configuration; raised before any model call.
 
     If the error is about a step of a pipeline, `step` is the name of the step and `key` the dotted path of the option
-    at fault (`input.lines.0`). `code` is the kind of error if it came from a blueprint, and `suggestion` the name that
-    was probably meant.
+    at fault (`input.lines.0`), or the `package.module:name` that cannot be imported. `code` is the kind of error if it
+    came from a blueprint, and `suggestion` the name that was probably meant.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ def _key(meant: str, more: str = "", *, sure: bool = True) -> Hint:
 
 OTHER_KEYS: Final[Mapping[str, Hint]] = _table(
     {
-        "if when": "write `kind: conditional` with `condition_expression`",
+        "if when": "write `kind: conditional` with `condition_expression`, and the steps under `branches:`",
         "then else cases": "write `branches`, by the values of the condition",
         "type": _key("kind", sure=False),
         "steps do tasks": "write `body` under `loop:` or `map:`, or a list under `branches:`",

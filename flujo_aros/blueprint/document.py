@@ -210,6 +210,8 @@ class Node:
             span = found and found.only_in(str(node.value))
             if not found or not span:
                 return node
+            if found.whole and found.written == node.value:
+                return node.like(parse_document(found.meant, "").plain())
             return replace(node, value=f"{str(node.value)[: span[0]]}{found.meant}{str(node.value)[span[1] :]}")
 
         return changed(self)

@@ -66,6 +66,8 @@ class Environment:
         return self.filled(node) if isinstance(node.value, dict) else self._text(node)[0]
 
     def _members(self, node: Node, read: Callable[[str, Node], Node]) -> Node:
+        if not isinstance(node.value, dict):
+            return node  # the loader reports it
         return replace(node, value={key: read(key, each) for key, each in node.members.items()})
 
     def _resolve(self, node: Node, key: str) -> Node:

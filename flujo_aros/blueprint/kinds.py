@@ -21,6 +21,7 @@ from flujo_aros.blueprint.references import (
     Where,
     as_template,
     checks_of,
+    is_expression,
     limits,
     name_of,
     place_of,
@@ -30,7 +31,7 @@ from flujo_aros.blueprint.references import (
 )
 from flujo_aros.contract import WrittenContract, written_contract
 from flujo_aros.ensemble.manifest import DEFAULT_PROFILE, Manifest, no_emitter_hint, read_manifest, wrong_kind
-from flujo_aros.errors import Code, ContractError, FilterError, Hint, TemplateError, UsageError
+from flujo_aros.errors import Code, ContractError, FilterError, Hint, Suggestion, TemplateError, UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.builtins import built_in_step
@@ -114,7 +115,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     if "meta" in members:
         node = _merge_meta(loading, node, kind)
     for key in _WITH_TEMPLATES & members.keys():
-        loading.single_braces(members[key])
+        loading.other_braces(members[key])
     known, at, doubts = len(loading.findings), len(loading.located), len(loading.doubts)
     written, node = node, loading.with_schema_files(node)
     plain = _normalize(loading, node, kind)
@@ -289,6 +290,11 @@ def _condition(making: Making, name: str, holder: Node, key: str, option: Declar
     if option.required and count != 1:
         message = f"step {name!r} needs either `{expression}` or `{function}`, but not both"
         making.loading.doubt(making.node.place, message)
+        return None
+    written = holder.members.get(function)
+    if written is not None and count == 1 and is_expression(written):
+        known = Hint(f"; write `{expression}` for an expression", Suggestion(function, expression, sure=True))
+        making.loading.doubt(holder.keys[function], known.after(f"`{function}` is a function, package.module:name"))
         return None
     if count == 2:
         making.loading.doubt(holder.keys[function], f"write either `{expression}` or `{function}`, not both")

@@ -23,7 +23,7 @@ from flujo_aros.blueprint.loading import EnoughError, Loading, Located, problem,
 from flujo_aros.blueprint.references import Where
 from flujo_aros.errors import BlueprintError, Code, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.pipeline.model import Pipeline
-from flujo_aros.pipeline.modules import SUFFIX, use_file
+from flujo_aros.pipeline.modules import SUFFIX, reject_ambiguous_module, use_file
 from flujo_aros.spelling import nearest
 
 MAX_IMPORTS: Final = 20
@@ -115,6 +115,29 @@ class Inspected:
             ]
             raise BlueprintError(source, findings, self.text)
         return self.pipeline
+
+    def with_imports(self) -> Inspected:
+        """Import what the steps name, as a run does before it starts, and return the blueprint with the errors, each at
+        its step."""
+        found: dict[str, Problem] = {}
+        for module, place in self.modules.items():
+            try:
+                reject_ambiguous_module(module)
+            except UsageError as error:
+                return replace(self, findings=[problem(place, error)])
+        for located in self.steps:
+            try:
+                if located.step is not None:
+                    located.step.prepare()
+            except UsageError as error:
+                words = str(error).partition(": ")[2]  # without the name of the step
+                found.setdefault(words, problem(self.place_of(error, located.node), error))
+        return replace(self, findings=_sort_problems([*self.findings, *found.values()])) if found else self
+
+    def place_of(self, error: UsageError, step: Node) -> Place:
+        """Return the place of an error of this step: what cannot be imported, or the step itself."""
+        named = (node for part in (step, self.root) for node in part.walk() if node.value == error.key)
+        return next((node.place for node in named if isinstance(node.value, str)), step.place)
 
 
 def inspect_blueprint(

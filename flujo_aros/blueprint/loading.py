@@ -257,6 +257,20 @@ def _invalid_parts(schema: Node) -> Iterator[tuple[Place, ContractError]]:
             return
 
 
+_DURATION: Final = re.compile(
+    r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>ms|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:ours?)?)"
+)
+_SECONDS: Final[Mapping[str, float]] = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+_SHAPES: Final[Mapping[tuple[str, str], str]] = {
+    ("agents", "dict_type"): "; write `NAME: {model: …}` for each agent",
+    ("imports", "dict_type"): "; write `NAME: FILE` for each blueprint",
+    ("profiles", "dict_type"): "; write `NAME: MODEL` for each profile",
+    ("branches", "dict_type"): "; write `NAME: [{name: …, uses: …}]` for each branch",
+    ("steps", "list_type"): "; begin each step with `- name: NAME`",
+    ("cast", "list_type"): "; begin each agent with `- name: NAME`",
+}
+"""The form of a mapping or list that is written as the other, by its key and the error."""
+
 M = TypeVar("M")
 
 _VARIABLE: Final = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
@@ -266,6 +280,8 @@ _TEMPLATED: Final = re.compile(
 _SINGLE_BRACES: Final = re.compile(
     r"(?<![{$%])\{((?:input|previous_step|item|context\.\w+|steps\.\w+\.output)(?:\.\w+)*)\}(?!\})"
 )
+_DOLLAR: Final = re.compile(r"\$(\{\{\s*(env|github|inputs|matrix|needs|secrets|vars)?\b[^{}]*\}\})")
+"""A template with the sign that GitHub workflows put before it, and the name of a variable that only those have."""
 _COUNTS: Final = (("max_retries",), ("timeout",))
 _SCHEMAS: Final = ("output_schema", "input_schema")
 _NO_VALUE: Final = frozenset({"missing", *UNKNOWN})
@@ -580,6 +596,14 @@ class Loading:
         cure = f'if you trust it, pass --allow {trusted} (in Python: allow=["{trusted}"])'
         self.note(place, f"{what} would import {module}, which is not allowed; {cure}")
 
+    def has_step(self, name: str) -> bool:
+        """Return whether a step of this name has been loaded."""
+        return any(each.name.rpartition("/")[2] == name for each in self.located)
+
+    def lacks_module(self, name: str) -> bool:
+        """Return whether there is no module of this name, neither installed nor next to the blueprint."""
+        return module_file(name) is None and self._file_of(name) is None
+
     def _file_of(self, module: str) -> str | None:
         """Return the file next to the blueprint that a module name must refer to, since no other
         module has that name.
@@ -624,14 +648,18 @@ class Loading:
             self.warn(place, f"{what}: the model sees it literally")
         return filled
 
-    def single_braces(self, node: Node) -> None:
-        """Warn about `{input}`, which is not a template."""
+    def other_braces(self, node: Node) -> None:
+        """Warn about `{input}`, which is not a template, and about `${{ input }}`, whose `$` is text."""
         for each in node.walk():
-            found = _SINGLE_BRACES.search(each.value) if isinstance(each.value, str) else None
-            if found is not None:
+            text = each.value if isinstance(each.value, str) else ""
+            if (found := _SINGLE_BRACES.search(text)) is not None:
                 template = f"{{{{ {found[1]} }}}}"
                 message = f"{found[0]} is not a template: the model sees it literally; write {template}"
                 self.warn(each.place, Hint(message, Suggestion(found[0], template)), Code.INVALID_TEMPLATE)
+            if (found := _DOLLAR.search(text)) is not None and (found[0] == text or found[2]):
+                message = f"the `$` before {{{{ is part of the text; write {short(found[1])[1:-1]}"
+                meant = Suggestion(text, json.dumps(found[1], ensure_ascii=False), whole=True)
+                self.warn(each.place, Hint(message, meant if found[0] == text else None), Code.INVALID_TEMPLATE)
 
     def _literal(self, node: Node, prompt: object) -> None:
         """Warn about a prompt that looks like a template, since prompts are not templates."""
@@ -676,7 +704,21 @@ class Loading:
         else:
             inside = getattr(detail.get("ctx", {}).get("error"), "key", None) or ""  # where our own error is
             inner = [int(part) if part.isdecimal() else part for part in inside.split(".")]
-            self.note(node.at([*path, *inner]), sentence(detail))
+            said = sentence(detail)
+            self.note(node.at([*path, *inner]), _instead(detail).after(said) or said)
+
+
+def _instead(detail: ErrorDetails) -> Hint:
+    """Return what to write instead of a value of the wrong type, if that is clear."""
+    value, key, wanted = detail["input"], str(detail["loc"][-1]) if detail["loc"] else "", detail["type"]
+    meant = None
+    if isinstance(value, str) and wanted == "float_type" and (found := _DURATION.fullmatch(value.strip())):
+        meant = f"{float(found['number']) * _SECONDS[found['unit'][:1] if found['unit'] != 'ms' else 'ms']:g}"
+        return Hint(f"; write {meant}, in seconds", Suggestion(value, meant, sure=True, whole=True))
+    if isinstance(value, str) and wanted in ("list_type", "tuple_type"):
+        meant = f"[{json.dumps(value, ensure_ascii=False)}]"
+        return Hint(f"; write {meant}", Suggestion(value, meant, sure=True, whole=True))
+    return Hint(_SHAPES.get((key, wanted), ""))
 
 
 def not_a_step(element: object) -> str:

@@ -23,7 +23,8 @@ from flujo_aros.pipeline.builtins import BUILTINS
 from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import STEP_NAME, PipelineStep, StepContext, StepLimits
-from flujo_aros.pipeline.modules import resolved
+from flujo_aros.pipeline.modules import Imported
+from flujo_aros.pipeline.names import ROOTS, VARIABLES
 from flujo_aros.pipeline.step import REFERENCE
 from flujo_aros.pipeline.values import as_plain
 from flujo_aros.spelling import nearest
@@ -31,21 +32,6 @@ from flujo_aros.spelling import nearest
 BUILTIN_PREFIXES: Final = ("flujo.builtins.", "aros.builtins.")
 
 _DOTTED: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[.:](?P<name>_?[A-Za-z]\w*)", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Imported:
-    """A function given by name, such as a check or a mapper, imported on first use."""
-
-    reference: str
-
-    @property
-    def __name__(self) -> str:
-        return self.reference.partition(":")[2]
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Return the result of the function."""
-        return resolved(self.reference, step=self.__name__)(*arguments)
 
 
 @dataclass(frozen=True)
@@ -138,6 +124,10 @@ def named(loading: Loading, node: Node, name: str, who: str) -> Target | None:
         return _import(loading, node, name.removeprefix("imports."))
     if name.startswith(BUILTIN_PREFIXES) or name in BUILTINS:
         return _builtin(loading, node, name)
+    if table == "steps" and dot and ":" not in name and (loading.has_step(alias) or loading.lacks_module(table)):
+        value = f"the value of a step is {{{{ {name}.output }}}}, for an `input`"
+        loading.note(node.place, f"`uses` takes agents.NAME or package.module:name, not the step {name!r}; {value}")
+        return None
     reference = callable_reference(loading, node, who)
     return None if reference is None else Target(function=reference)
 
@@ -182,7 +172,13 @@ _FILE: Final = re.compile(r"(?P<file>[^:\s]*?(?P<module>\w+)\.py):(?P<name>\w+)"
 """A function by the path of its file, which `uses` does not take."""
 
 
-_EXPRESSIONS: Final = {"condition": "condition_expression", "exit_condition": "exit_expression"}
+def is_expression(node: Node) -> bool:
+    """Return whether the value of a key for a function can only be an expression."""
+    if not isinstance(node.value, str) or node.value.startswith(BUILTIN_PREFIXES) or _FILE.fullmatch(node.value):
+        return isinstance(node.value, bool)
+    found = _DOTTED.fullmatch(node.value)
+    root = node.value.partition(".")[0]
+    return root in (*ROOTS, *VARIABLES) if found is not None and ":" not in node.value else found is None
 
 
 def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
@@ -201,8 +197,6 @@ def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
         elif isinstance(text, str) and key in ("uses", "agent"):
             tables = [table for table in ("agents", "imports") if text in getattr(loading, table)]
             hint = _sure_suggestion(text, f"{tables[0]}.{text}") if len(tables) == 1 else hint
-        elif key in _EXPRESSIONS:
-            hint = Hint(f"; an expression is written under `{_EXPRESSIONS[key]}`")
         loading.doubt(node.place, hint.after(f"`{key}` takes {words}, not {node.plain()!r}"))
         return None
     loading.permit(node.place, who, found["module"])

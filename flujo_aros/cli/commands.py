@@ -354,11 +354,13 @@ class Init(Command, module="lint"):
     model: str = option("--model MODEL", "The model of its agents.", "local:smollm2")
 
 
-class Lint(Command, module="lint"):
+class Lint(Command, Modules, module="lint"):
     """Find errors in blueprints before any tokens are spent.
 
-    Nothing is run or imported. Exit code 0 without errors and warnings, 1 with at least one, 2 for incorrect usage.
-    Infos count only with --strict. `aros rule CODE` explains a rule. With --diff: 0 if there is nothing to fix.
+    Nothing is run. With --allow, the modules, types and tools that a blueprint names are imported and checked as `aros
+    run` does; without it nothing is imported. Exit code 0 without errors and warnings, 1 with at least one, 2 for
+    incorrect usage. Infos count only with --strict. `aros rule CODE` explains a rule. With --diff: 0 if there is
+    nothing to fix.
 
     Example: aros lint blueprints/ --fix
     """

@@ -19,7 +19,17 @@ from flujo_aros.blueprint.blocks import blueprint_schema
 from flujo_aros.blueprint.files import blueprints_in, why_unread
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.cli.commands import Init, Lint, Lsp, Rule, Schema
-from flujo_aros.cli.screen import Text, print_json, print_lines, say, stderr_console, stdout_console, write_file
+from flujo_aros.cli.plan import use_modules
+from flujo_aros.cli.screen import (
+    Text,
+    print_json,
+    print_lines,
+    say,
+    stderr_console,
+    stdout_console,
+    stdout_reserved,
+    write_file,
+)
 from flujo_aros.cli.shown import without_commands
 from flujo_aros.errors import UsageError
 from flujo_aros.lint.check import Options, Report, lint_files, read_baseline, write_baseline
@@ -40,10 +50,17 @@ def lint_command(options: Lint) -> None:
         raise UsageError("--update-baseline needs --baseline FILE, the file to write")
     safe = Applicability.SAFE if options.fix or options.diff else None
     level = Applicability.UNSAFE if options.unsafe_fixes else safe
-    wanted = Options(select=_codes(options.select), ignore=_codes(options.ignore), imports=options.imports, fix=level)
+    wanted = Options(
+        select=_codes(options.select),
+        ignore=_codes(options.ignore),
+        imports=options.imports,
+        fix=level,
+        allow=use_modules(options),
+    )
     if options.baseline is not None and not options.update_baseline:
         wanted = replace(wanted, baseline=read_baseline(options.baseline))
-    report = lint_files(_blueprints(options.files), wanted)
+    with stdout_reserved():  # output printed by a module must not mix with the findings
+        report = lint_files(_blueprints(options.files), wanted)
     if options.diff:
         raise typer.Exit(_print_diff(report))
     if level is not None:

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -18,13 +18,13 @@ from rich.table import Table
 
 from flujo_aros.blueprint.dump import written_options
 from flujo_aros.blueprint.files import why_unread
-from flujo_aros.blueprint.load import Inspected, inspect_blueprint
-from flujo_aros.blueprint.loading import Located, read_text
+from flujo_aros.blueprint.load import inspect_blueprint
+from flujo_aros.blueprint.loading import read_text
 from flujo_aros.blueprint.references import Unready
 from flujo_aros.cli import arguments as args
-from flujo_aros.cli.commands import Blueprint, Deps, Plan
+from flujo_aros.cli.commands import Blueprint, Deps, Modules, Plan
 from flujo_aros.cli.screen import Text, print_json, say, stdout_console, stdout_reserved
-from flujo_aros.errors import BlueprintError, LocalModelError, Place, Problem, UsageError
+from flujo_aros.errors import BlueprintError, LocalModelError, Problem, UsageError
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.control import Loop
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
@@ -37,7 +37,7 @@ from flujo_aros.pipeline.modules import (
     use_folder,
 )
 from flujo_aros.pipeline.pause import every_step, step_with_deps
-from flujo_aros.pipeline.step import TYPE, Call, Step, is_agent_step
+from flujo_aros.pipeline.step import Call, Step, is_agent_step
 from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.formatting import counted
 
@@ -63,13 +63,11 @@ def load(options: Blueprint) -> Loaded:
 
     Raises `UsageError` if a module exists both in a given place and as an installed module.
     """
-    _check_modules(options.allow)
+    use_modules(options)
     source = str(options.blueprint)
     why = why_unread(options.blueprint)
     if why is not None:
         raise UsageError(f"the blueprint {source!r} {why}")
-    for folder in options.folders:
-        use_folder(folder)
     current_settings()  # an invalid setting is not an error in the blueprint
     where: dict[str, Any] = {"source": source, "folder": options.blueprint.parent, "allow": options.allow}
     inspected = inspect_blueprint(read_text(options.blueprint), **where, **args.chosen_models(options))
@@ -107,9 +105,12 @@ def _advice_on_module(blueprint: Path, module: str) -> str | None:
     return f"if you trust {file}, pass {way}"
 
 
-def _check_modules(allow: Sequence[str]) -> None:
-    """Raise `UsageError` for anything but a module, file or folder, which would silently allow nothing."""
-    for module in allow:
+def use_modules(options: Modules) -> tuple[str, ...]:
+    """Make the folders of `--path` importable, and return what `--allow` names. Raises `UsageError` for anything but a
+    module, file or folder, which would silently allow nothing."""
+    for folder in options.folders:
+        use_folder(folder)
+    for module in options.allow:
         if module == "*" or module.startswith(("http://", "https://")) or Path(module).is_dir():
             continue
         if module.endswith(SUFFIX) or is_module_name(module):
@@ -118,6 +119,7 @@ def _check_modules(allow: Sequence[str]) -> None:
         near = f"; did you mean {suggestion!r}?" if is_module_name(suggestion) else ""
         example = "a module such as shop.steps, a file such as ./steps.py, or a folder"
         raise UsageError(f"--allow takes {example}, not {module!r}{near}")
+    return tuple(options.allow)
 
 
 def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
@@ -175,20 +177,13 @@ def with_positions(blueprint: Path, *, steps_only: bool = False) -> Generator[No
         if steps_only and not error.step:
             raise
         text = read_text(blueprint)
-        place = None
+        place = end = None
         if error.step is not None:
             inspected = inspect_blueprint(text, source=str(blueprint), folder=blueprint.resolve().parent, allow=["*"])
             found = [step for step in inspected.steps if step.name.rsplit("/", 1)[-1] == error.step]
-            place = _place_of(error, inspected, found[0]) if len(found) == 1 else None
-        raise BlueprintError(str(blueprint), [Problem(str(error), place)], text) from error
-
-
-def _place_of(error: UsageError, inspected: Inspected, located: Located) -> Place:
-    """Return the place of a step, or of the type that its schema names and that the error is about."""
-    step = located.step
-    named = step.facts.type_name if step is not None and is_agent_step(step) else None
-    places = (node.place for node in inspected.root.walk() if node.value == named) if error.key == TYPE else ()
-    return next(iter(places), located.node.place)
+            place = inspected.place_of(error, found[0].node) if len(found) == 1 else None
+            end = place and inspected.root.ends().get((place.line, place.column))
+        raise BlueprintError(str(blueprint), [Problem(str(error), place, end=end)], text) from error
 
 
 def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError | UsageError]:

@@ -661,7 +661,7 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
             if last:
                 path: Sequence[str | int] = getattr(error, "instance_path", ())
                 broken = _broken_ref(schema) if not path else None
-                path, wrong = broken or (path, _what_is_wrong(error))
+                path, wrong = broken or (path, _what_is_wrong(error, path))
                 message = wrong.after(f"invalid JSON Schema at {path_of(path)}: ")
                 raise ContractError(message, path) from error
         except ValueError as error:  # a key that is not a string, half of a surrogate pair, bytes
@@ -679,14 +679,58 @@ def _broken_ref(schema: JsonSchema) -> tuple[Steps, Hint] | None:
     return None
 
 
-def _what_is_wrong(error: jsonschema_rs.ValidationError | jsonschema_rs.ReferencingError) -> Hint:
+_LITERALS: Final = ("true", "false", "null")
+_KINDS: Final[Mapping[str, str]] = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "an integer",
+    "number": "a number",
+    "object": "a mapping",
+    "string": "a string",
+}
+"""The type of a keyword's value, in words."""
+
+
+def _what_is_wrong(
+    error: jsonschema_rs.ValidationError | jsonschema_rs.ReferencingError, path: Sequence[str | int]
+) -> Hint:
     instance = getattr(error, "instance", None)
-    if getattr(error, "instance_path", [])[-1:] == ["type"] and isinstance(instance, str):
+    wanted: Sequence[str] = getattr(getattr(error, "kind", None), "types", None) or ()
+    if wanted:
+        what = "a schema" if len(wanted) > 1 else _KINDS[wanted[0]]
+        return _what_to_write(path, instance, what).after(
+            f"expected {what}, not {clip(to_json(instance).decode(), 60)}"
+        )
+    if path[-1:] == ["type"] and isinstance(instance, str):
         close = [_PYTHON_TYPES[instance]] if instance in _PYTHON_TYPES else get_close_matches(instance, _TYPES, 1)
         sure = close == [_PYTHON_TYPES.get(instance) or only_near(instance, _TYPES)]
         near = Hint(f"; did you mean {close[0]!r}?", Suggestion(instance, close[0], sure)) if close else None
         return (near or Hint(f"; {', '.join(_TYPES)}")).after(f"unknown type {instance!r}")
     return Hint(clip(error.message, 300))
+
+
+def _what_to_write(path: Sequence[str | int], instance: object, wanted: str) -> Hint:
+    """Return what to write instead of a value that is not of the wanted kind, if it is clear what was meant."""
+    keyword = path[-1] if path else ""
+    if keyword == "required" and instance is True and path[-3:-2] == ["properties"]:
+        return Hint(f"; write `required: [{path[-2]}]` next to `properties`")
+    if keyword == "properties" and is_list(instance):
+        return Hint("; write NAME: {type: string} for each property")
+    if not isinstance(instance, str):
+        return Hint("")
+    kind = instance if instance in _TYPES else _PYTHON_TYPES.get(instance)
+    meant = None
+    if wanted == "a schema":
+        meant = f"{{type: {kind}}}" if kind is not None else None
+    elif wanted == "a list" and keyword in ("enum", "required", "type"):
+        names = [part.strip() for part in re.split(r"[,|]", instance)]
+        plain = all(name.isidentifier() and name.lower() not in _LITERALS for name in names)
+        meant = f"[{', '.join(names if plain else [to_json(name).decode() for name in names])}]"
+    elif wanted in ("a number", "an integer"):
+        meant = instance if re.fullmatch(r"-?\d+(?:\.\d+)?", instance) else None
+    if meant is None:
+        return Hint("; a schema is a mapping such as {type: string}" if wanted == "a schema" else "")
+    return Hint(f"; write {meant}", Suggestion(instance, meant, sure=True, whole=True))
 
 
 def _schema_words(error: jsonschema_rs.ValidationError) -> str:

@@ -213,7 +213,8 @@ class Options:
     """The options of the linter.
 
     `select` and `ignore` are codes or prefixes of codes; the longer one takes precedence. `fix` is the minimum safety
-    of fixes to apply; None applies none. `baseline` has the known findings.
+    of fixes to apply; None applies none. `baseline` has the known findings. Without `allow` nothing is imported; with
+    it, as in `load_blueprint`, the modules that a blueprint names are imported and checked as a run does.
     """
 
     select: tuple[str, ...] = ()
@@ -221,6 +222,7 @@ class Options:
     imports: bool = True
     fix: Applicability | None = None
     baseline: Mapping[Key, int] = field(default_factory=dict[Key, int])
+    allow: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for pattern in (*self.select, *self.ignore):
@@ -299,7 +301,9 @@ class _Seen:
 
 def _look(text: str, source: str, folder: Path | None, options: Options) -> _Seen:
     """Return the findings of the rules in a text, except those suppressed by its comments."""
-    inspected = inspect_blueprint(text, source=source, folder=folder, allow=["*"], lenient=False)
+    inspected = inspect_blueprint(text, source=source, folder=folder, allow=options.allow or ["*"], lenient=False)
+    if options.allow and inspected.pipeline is not None:
+        inspected = inspected.with_imports()
     subject = Subject(source, text if len(text) <= MAX_CHARS else "", inspected, folder)
     findings: list[Finding] = []
     for rule in RULES:

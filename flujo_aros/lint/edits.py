@@ -175,11 +175,12 @@ class Editor:
         line = f"{key}: {value}{newline}{self._indent(inner, first)}"
         return Edit(start, end + len(newline), ""), Edit(at, at, line)
 
-    def nest(self, holder: Node, names: Mapping[str, str], under: str) -> tuple[Edit, ...]:
-        """Put the lists or mappings of a block under a new key, one step deeper, and rename their keys; no edit if they
-        are in another form. They are joined where the first one is.
+    def nest(self, holder: Node, names: Mapping[str, str], under: Sequence[str]) -> tuple[Edit, ...]:
+        """Put members of a block under new keys, each one step deeper, and rename their keys; no edit if they are in
+        another form. They are joined where the first one is. The last line of `under` may be a complete member.
         """
-        deeper, newline = " " * self._step_of_indentation, self.positions.newline
+        step, newline = " " * self._step_of_indentation, self.positions.newline
+        deeper = step * sum(line.endswith(":") for line in under)
         edits: list[Edit] = []
         joined: list[str] = []
         after: int | None = None
@@ -189,14 +190,15 @@ class Editor:
                 continue
             start, value = self.key(holder, each), holder.members[each]
             line, after = self.positions.starts[holder.keys[each].line - 1], self.positions.line_end(self.end(value))
-            plain = isinstance(value.value, (list, dict)) and self.text.startswith(each, start)
+            plain = value.value is not None and self.text.startswith(each, start)
             if not plain or self.is_flow(holder) or self.is_shared(holder, each) or self.text[line:start].strip():
                 return ()
             above = newline if before is None else self.text[before:line]  # with the comments between two
             written = f"{above}{self.text[line:start]}{names[each]}{self.text[start + len(each) : after]}"
             joined += [f"{deeper}{row}" if row.strip() else row for row in written.splitlines(keepends=True)]
             if not edits:
-                edits.append(Edit(line, after, f"{self.text[line:start]}{under}:"))
+                rows = [f"{self.text[line:start]}{step * level}{row}" for level, row in enumerate(under)]
+                edits.append(Edit(line, after, newline.join(rows)))
             else:
                 edits.append(Edit(line - len(newline) if before is None else before, after, ""))
         return (replace(edits[0], text=edits[0].text + "".join(joined)), *edits[1:])

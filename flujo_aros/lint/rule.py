@@ -18,11 +18,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
+from flujo_aros.blueprint.blocks import BLOCKS
 from flujo_aros.blueprint.dialect import BODY_KEYS
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
 from flujo_aros.blueprint.load import Inspected, inspect_blueprint
 from flujo_aros.blueprint.loading import Located, member
 from flujo_aros.blueprint.references import NO_AGENT, Unready
+from flujo_aros.configured import hints_of, owner_of
 from flujo_aros.contract import JsonSchema, compile_contract
 from flujo_aros.errors import ContractError, Place, Problem, TemplateError
 from flujo_aros.json_data import follow_refs, is_dict
@@ -30,7 +32,7 @@ from flujo_aros.lint.edits import Applicability, Edit, Editor, Finding, Fix, Pos
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.names import OUTPUT_NAMES, Read, is_input
-from flujo_aros.pipeline.step import Call, Facts, Step, effective, is_agent_step
+from flujo_aros.pipeline.step import Call, Facts, Step, is_agent_step
 from flujo_aros.pipeline.template import InputTemplate
 
 SECTIONS: Final = ("What it does", "Why is this bad", "Example", "Use instead", "Fix safety")
@@ -272,7 +274,6 @@ class Subject:
     folder: Path | None = None
     sound_schemas: dict[tuple[int, int], bool] = field(default_factory=dict[tuple[int, int], bool], repr=False)
     """Whether the schema at a line and column compiles, if it has been tried."""
-    _facts: dict[str, Facts] = field(default_factory=dict[str, Facts], repr=False)
 
     @property
     def root(self) -> Node:
@@ -307,13 +308,7 @@ class Subject:
         """Yield every agent step that could be built, with its effective options, as the runner computes them."""
         for located in self.steps:
             if is_agent_step(located.step):
-                yield located, located.step, self.facts(located, located.step)
-
-    def facts(self, located: Located, step: Step) -> Facts:
-        """Return the effective options of an agent step, computed once."""
-        if located.path not in self._facts:
-            self._facts[located.path] = effective(step)
-        return self._facts[located.path]
+                yield located, located.step, located.step.facts
 
     def end_of(self, place: Place) -> Place:
         """Return the end of the key or value that begins at a place; the end of the line if none begins there."""
@@ -367,8 +362,10 @@ class Subject:
         if problem.suggestion is None or problem.place is None:
             return None
         place, suggestion = problem.place, problem.suggestion.meant
-        start = self.positions.offset(place)
-        found = problem.suggestion.only_in(self.text[start : self.positions.offset(self.end_of(place))])
+        start, end = self.positions.offset(place), self.positions.offset(self.end_of(place))
+        if problem.suggestion.whole and self.text[start:end].strip("\"'") == problem.suggestion.written:
+            return Edit(start, end, suggestion)
+        found = problem.suggestion.only_in(self.text[start:end])
         if found is None or suggestion in self.keys_beside(place):
             return None
         return Edit(start + found[0], start + found[1], suggestion)
@@ -376,14 +373,14 @@ class Subject:
     @cached_property
     def moved(self) -> Mapping[Problem, Fix]:
         """The fix of each unknown key that belongs elsewhere in its step: `until` and others beside `loop:` or `map:`,
-        under which its line is moved, and `if`, `then` and `else`, which become a conditional.
+        under which its line is moved, `for_each` and `do`, which become a map, and `if`, which becomes a conditional.
 
         It is safe because the loader then accepts the key, and reports nothing new.
         """
         known = {(each.path, each.message) for each in self.inspected.findings}
         found: dict[Problem, Fix] = {}
         for problem in self.inspected.findings:
-            fix = self._moving(problem) or self._branching(problem)
+            fix = self._moving(problem) or self._repeating(problem) or self._branching(problem)
             if fix is not None:
                 left = {(each.path, each.message) for each in self._errors_after(fix.edits)}
                 if left < known and (problem.path, problem.message) not in left:
@@ -403,28 +400,58 @@ class Subject:
         edits = self.editor.move_line(holder, key, into, meant)
         return Fix(f"Move it under `{into}:` as `{meant}`", edits) if edits else None
 
+    def _repeating(self, problem: Problem) -> Fix | None:
+        """Write `for_each` and `do`, or other names for them, as a map, and `until` and `do` as a loop."""
+        place = problem.place or Place(1, 1)
+        holder = self._mappings.get((place.line, place.column))
+        if holder is None or holder.keys.keys() & {"loop", "map", "uses", "agent"}:
+            return None
+        meant = {key: hint.suggestion.meant for key, hint in BODY_KEYS.items() if hint.suggestion is not None}
+        for kind, over in (("map", "iterable_input"), ("loop", "exit_expression")):
+            known = hints_of(owner_of(BLOCKS[kind], (kind, over))).keys()
+            under = {key: meant.get(key, key) for key in holder.keys if meant.get(key, key) in known}
+            if problem.path.rpartition(".")[2] in under and sorted({over, "body"} & {*under.values()}) == [
+                "body",
+                over,
+            ]:
+                if len({*under.values()}) < len(under):
+                    return None
+                row = [] if "kind" in holder.keys else [f"kind: {kind}"]
+                rows = f"{self.positions.newline}{' ' * (place.column - 1)}".join([*row, f"{kind}:"])
+                edits = self.editor.nest(holder, under, [rows])
+                return Fix(f"Write it as `kind: {kind}`", edits) if edits else None
+        return None
+
     def _branching(self, problem: Problem) -> Fix | None:
-        """Write `if`, `then` and `else` as a conditional with two branches, if the condition is true or false.
+        """Write `if`, `then` and `else` as a conditional with two branches, and a step with `if` as one with a branch,
+        if the condition is true or false.
 
         Without `else`, the value is passed on unchanged if the condition is false, which is to be reviewed.
         """
         place = problem.place or Place(1, 1)
         holder = self._mappings.get((place.line, place.column))
-        words = {"if", "then", "else"}
-        if holder is None or problem.path.rpartition(".")[2] not in words or not {"if", "then"} <= holder.keys.keys():
+        if holder is None or problem.path.rpartition(".")[2] not in ("if", "then", "else") or "if" not in holder.keys:
             return None
-        if "branches" in holder.keys or not is_truth(str(holder.members["if"].value)):
+        keys, newline = holder.keys.keys(), f"{self.positions.newline}{' ' * (place.column - 1)}"
+        if "branches" in keys or not is_truth(str(holder.members["if"].value)):
             return None
-        edits = self.editor.nest(holder, {"then": '"true"', "else": '"false"'}, "branches")
-        if not edits:
+        nothing = "default_branch: [{name: otherwise, uses: passthrough}]"
+        whole, added = "else" in keys, [] if "kind" in keys else ["kind: conditional"]
+        if "then" in keys:
+            edits = self.editor.nest(holder, {"then": '"true"', "else": '"false"'}, ["branches:"])
+            added += [] if whole else [nothing]
+        elif "name" in keys and keys & {"uses", "agent"} and not keys & {"kind", "else"}:
+            name = holder.members["name"]
+            named = f"name: {self.text[self.editor.start(name) : self.editor.end(name)]}"
+            inner = {key: key for key in keys if key not in ("name", "if")}
+            edits = self.editor.nest(holder, inner, ["branches:", '"true":', named])
+            added += [nothing]
+        else:
             return None
         start = self.editor.key(holder, "if")
-        whole = "else" in holder.keys
-        added = [] if "kind" in holder.keys else ["kind: conditional"]
-        added += [] if whole else ["default_branch: [{name: otherwise, uses: passthrough}]"]
-        key = f"{self.positions.newline}{' ' * (place.column - 1)}".join([*added, "condition_expression"])
+        key = newline.join([*added, "condition_expression"])
         fix = Fix("Write it as `kind: conditional` with `branches`", (Edit(start, start + len("if"), key), *edits))
-        return fix if whole else fix.as_unsafe()
+        return None if not edits else fix if whole else fix.as_unsafe()
 
     def _errors_after(self, edits: Iterable[Edit]) -> Sequence[Problem]:
         """Return the errors of the loader after these edits."""
@@ -635,7 +662,7 @@ def value_schema(subject: Subject, located: Located, read: Read) -> JsonSchema |
     step = writer.step if writer is not None else None
     if writer is None or not is_agent_step(step) or step.on_degraded is not None or step.fallback is not None:
         return None
-    contract = subject.facts(writer, step).contract
+    contract = step.facts.contract
     root = contract.json_schema if contract is not None and contract.mode in ("json", "tagged") else {}
     here = follow_refs(root, root)
     for part in read.path if read.root == "previous_step" else read.path[2:]:
@@ -644,7 +671,7 @@ def value_schema(subject: Subject, located: Located, read: Read) -> JsonSchema |
     return here or None
 
 
-def text_or_schema(subject: Subject, writer: Located | None, read: Read, key: str) -> Sequence[str] | None:
+def text_or_schema(writer: Located | None, read: Read, key: str) -> Sequence[str] | None:
     """Return the keys of a value that cannot have this key (none for a string), or None if it may have the key."""
     step = writer.step if writer is not None else None
     if writer is None or step is None or step.fallback is not None:
@@ -655,7 +682,7 @@ def text_or_schema(subject: Subject, writer: Located | None, read: Read, key: st
         return None
     if read.root == "steps" and (len(read.path) < 3 or read.path[1] not in OUTPUT_NAMES):
         return None
-    known = subject.facts(writer, step)
+    known = step.facts
     if known.contract is None:
         return () if known.mode != "own" and step.completion_signal is None else None
     if known.contract.mode == "text":

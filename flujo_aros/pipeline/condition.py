@@ -8,7 +8,9 @@ allows for it: before `or`, with `is None` and in `.get`.
 from __future__ import annotations
 
 import ast
+import json
 import operator
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from enum import Enum
 from typing import Any, Final, TypeAlias, cast
 
 from flujo_aros.contract import Check
-from flujo_aros.errors import TemplateError
+from flujo_aros.errors import Hint, Suggestion, TemplateError
 from flujo_aros.pipeline.names import (
     OUTPUT_NAMES,
     ROOTS,
@@ -90,6 +92,12 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "bool": bool,
     "str": as_text,
 }
+
+
+_OF_OTHERS: Final = (("&&", "and"), ("||", "or"), ("===", "=="), ("!==", "!="), ("? ", "a if b else c"))
+"""Operators of other languages, and what to write instead."""
+_WRAPPED: Final = re.compile(r"\$\{\{\s*([^{}]*?)\s*\}\}")
+"""An expression as it is written in GitHub workflows."""
 
 
 class WrongExpression(Exception):
@@ -355,7 +363,15 @@ class Condition(Source):
         swapped = next((sign[::-1] for sign in ("=>", "=<") if sign in self._text), None)
         operator = swapped or ("==" if assigns else None)
         words = error.msg if operator is None else f"write {operator} to compare"
-        return template_error(self.where, f"not an expression: {words}", place)
+        words = next((f"write {word} instead of {sign}" for sign, word in _OF_OTHERS if sign in self._text), words)
+        hint = Hint(f"not an expression: {words}")
+        if (inner := _WRAPPED.fullmatch(self.source.strip())) is not None:
+            meant = json.dumps(inner[1], ensure_ascii=False)
+            hint = Hint(
+                f"not an expression: leave ${{{{ }}}} out, and write {inner[1]}",
+                Suggestion(self.source, meant, sure=True, whole=True),
+            )
+        return template_error(self.where, hint, place)
 
     def _reads(self) -> Iterator[Read]:
         for name, path in _chains(self._tree, frozenset()):

@@ -385,7 +385,10 @@ class Map(PipelineStep):
     def __post_init__(self) -> None:
         super().__post_init__()
         put_bodies(self, "body", "init", "finalize")
-        _ = self._items  # so that an invalid template raises immediately
+        if self._items.gives_mapping is False:  # an invalid template raises immediately, too
+            self.refuse(
+                "a string is not a list; write a single expression, such as previous_step.lines", "iterable_input"
+            )
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:

@@ -21,6 +21,7 @@ from flujo_aros.contract import Check
 from flujo_aros.errors import Code, Hint, Suggestion, UsageError
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.ledger import Settlement
+from flujo_aros.pipeline.modules import Imported, resolved
 from flujo_aros.pipeline.names import OUTPUT_NAMES, Read, Where
 from flujo_aros.pipeline.options import (
     Option,
@@ -297,6 +298,9 @@ class PipelineStep(Generic[T_co]):
 
     def prepare(self) -> None:
         """Raise a `UsageError` for errors of the step itself that can be detected before any model call."""
+        for check in self.checks:
+            if isinstance(check, Imported):
+                resolved(check.reference, step=self.name)
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Run the step. Any exception settles it, so nothing has to be caught here; events are emitted through

@@ -13,6 +13,7 @@ import os
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
@@ -201,19 +202,36 @@ FunctionLike: TypeAlias = Annotated[Callable[..., Any] | str, function_option()]
 """A function, or its import path: "package.module:name"."""
 
 
-def imported(reference: str, *, step: str, key: str | None = None) -> object:
-    """Return the object named by "package.module:name", in the option `key` of a step. Raises `UsageError` if it cannot
-    be imported.
+@dataclass(frozen=True)
+class Imported:
+    """A function given by name, such as a check or a mapper, imported on first use."""
+
+    reference: str
+
+    @property
+    def __name__(self) -> str:
+        return self.reference.partition(":")[2]
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Return the result of the function."""
+        return resolved(self.reference, step=self.__name__)(*arguments)
+
+
+def imported(reference: str, *, step: str) -> object:
+    """Return the object named by "package.module:name". Raises `UsageError` with the reference as its `key` if it
+    cannot be imported.
     """
     module_name, _, name = reference.partition(":")
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
         message = f"step {step!r}: {module_name} cannot be imported: {error}{_advice(error)}"
-        raise UsageError(message, step=step, key=key) from error
+        raise UsageError(message, step=step, key=reference) from error
     if not hasattr(module, name):
-        message = f"step {step!r}: {module_name} has no {name!r}{nearest(name, dir(module))}"
-        raise UsageError(message, step=step, key=key)
+        message = nearest(name, [each for each in dir(module) if each[0] != "_"]).after(
+            f"step {step!r}: {module_name} has no {name!r}"
+        )
+        raise UsageError(message, step=step, key=reference)
     found: object = getattr(module, name)
     return found
 
@@ -225,7 +243,7 @@ def resolved(function: FunctionLike, *, step: str) -> Callable[..., Any]:
     found = imported(function, step=step)
     if not callable(found):
         what = f"{function} cannot be called; its type is {type(found).__name__}"
-        raise UsageError(f"step {step!r}: {what}{_instead(found)}", step=step)
+        raise UsageError(f"step {step!r}: {what}{_instead(found)}", step=step, key=function)
     return cast("Callable[..., Any]", found)
 
 

@@ -391,17 +391,13 @@ def takes_mapping(function: object) -> bool:
     return isinstance(kind, type) and (issubclass(kind, Mapping) or typing.is_typeddict(cast("object", kind)))
 
 
-TYPE: Final = "output_schema.from"
-"""The `key` of errors about the type that a schema names."""
-
-
 def _imported_type(reference: str, step: str) -> Any:
-    found = imported(reference, step=step, key=TYPE)
+    found = imported(reference, step=step)
     try:
         compile_contract(found)
     except (ContractError, TypeError) as error:
         message = f"step {step!r}: {reference} is not a type for a value: {error}"
-        raise UsageError(message, step=step, key=TYPE) from error
+        raise UsageError(message, step=step, key=reference) from error
     return found
 
 

@@ -39,10 +39,11 @@ from flujo_aros.blueprint.blocks import KINDS
 from flujo_aros.blueprint.document import parse_document, write_document
 from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.blueprint.references import Expressed, Imported
 from flujo_aros.contract import written_contract
 from flujo_aros.pipeline.builtins import Extraction, built_in_step, stringify
+from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.model import PipelineStep
+from flujo_aros.pipeline.modules import Imported
 from flujo_aros.pipeline.step import Coercion
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\t"), max_size=12)

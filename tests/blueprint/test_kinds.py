@@ -30,8 +30,9 @@ from flujo_aros import (
     load_blueprint,
 )
 from flujo_aros.blueprint.load import inspect_blueprint, parse_blueprint
-from flujo_aros.blueprint.references import Expressed, Imported
 from flujo_aros.pipeline.builtins import passthrough, wrap_dict
+from flujo_aros.pipeline.condition import Expressed
+from flujo_aros.pipeline.modules import Imported
 
 HEAD = "agents: {a: {model: m}}\nsteps:\n"
 AGENT = AgentSpec(model="m")

@@ -14,7 +14,7 @@ from flujo_aros import BlueprintError, Pipeline, Runner, UsageError
 from flujo_aros.blueprint.blocks import blueprint_schema
 from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.lint import lint_text
+from flujo_aros.lint import Options, lint_text
 from flujo_aros.testing import ScriptedModel
 
 TYPES = """
@@ -40,6 +40,11 @@ PROCESSING = (
     "agents: {a: {model: 'openai:gpt-4o'}}\n"
     "steps: [{name: read, uses: agents.a, processing: {schema: {from: 'shop_types:NAME'}}}]"
 )
+TYPO_AND_CHECK = """
+agents: {a: {model: 'openai:gpt-4o', output_schema: {from: 'shop_types:Invioce'}}, b: {model: 'openai:gpt-4o'}}
+steps: [{name: read, uses: agents.a},
+  {name: other, uses: agents.b, input: x, checks: ['shop_types:nmber']}]
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -142,3 +147,45 @@ def test_a_paused_run_is_restored_with_its_type() -> None:
         Runner(parse_blueprint(text, allow=["shop_types"]), models=ScriptedModel(then=REPLY)).resume(run.paused, "yes")
     )
     assert type(again.step("read").value).__name__ == "Invoice"
+
+
+def test_a_misspelt_check_stops_the_run_before_any_call() -> None:
+    text = AGENT.replace("uses: agents.a", "uses: agents.a, checks: ['shop_types:nmber']")
+    model = ScriptedModel(then=REPLY)
+    with pytest.raises(UsageError, match="step 'read': shop_types has no 'nmber'; did you mean 'number'"):
+        Runner(loaded(text), models=model).run_sync("x")
+    assert model.calls == 0
+
+
+def test_lint_imports_what_is_allowed_and_checks_it_as_a_run_does() -> None:
+    found = lint_text(TYPO_AND_CHECK, options=Options(allow=("shop_types",), select=("V-B1", "V-A6"))).findings
+    assert [(each.place.line, each.place.column, each.message.partition(": ")[2]) for each in found] == [
+        (2, 60, "shop_types has no 'Invioce'; did you mean 'Invoice'?"),
+        (4, 52, "shop_types has no 'nmber'; did you mean 'number'?"),
+    ]
+
+
+def test_lint_without_allow_imports_nothing() -> None:
+    assert lint_text(TYPO_AND_CHECK, options=Options(select=("V-B1", "V-A6"))).findings == ()
+    assert "shop_types" not in sys.modules
+
+
+def test_lint_reports_a_module_that_its_allow_does_not_cover_and_imports_nothing() -> None:
+    (found,) = lint_text(AGENT.replace("NAME", "Invioce"), options=Options(allow=("shop",), select=("V-B1",))).findings
+    assert "would import shop_types, which is not allowed" in found.message
+    assert "shop_types" not in sys.modules
+
+
+def test_lint_knows_the_fields_of_a_type_that_it_may_import() -> None:
+    text = AGENT.replace("NAME", "Invoice").replace(
+        "]", ", {name: t, uses: agents.a, input: '{{ previous_step.sum }}'}]"
+    )
+    (found,) = lint_text(text, options=Options(allow=("shop_types",), select=("V-T5",))).findings
+    assert "that value has no key 'sum'" in found.message
+
+
+def test_a_module_that_is_not_there_is_reported_once() -> None:
+    text = STEP.replace("NAME", "Invoice").replace("shop_types", "no_such_shop")
+    twice = text.replace("]", ", {name: again, uses: agents.a, output_schema: {from: 'no_such_shop:Invoice'}}]")
+    (found,) = lint_text(twice, options=Options(allow=("no_such_shop",), select=("V-B1",))).findings
+    assert found.message.startswith("step 'read': no_such_shop cannot be imported")

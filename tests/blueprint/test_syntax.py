@@ -89,7 +89,9 @@ def test_a_dash_in_the_name_of_a_step_is_written_in_brackets() -> None:
 def test_an_expression_in_place_of_a_function_is_sent_to_its_own_key() -> None:
     text = "steps: [{kind: conditional, name: c, condition: previous_step.n > 1, branches: {true: [{name: x, uses: "
     found = inspect_blueprint(text + "flujo.builtins.stringify}]}}]").findings
-    assert "an expression is written under `condition_expression`" in found[0].message
+    assert [each.message for each in found] == [
+        "`condition` is a function, package.module:name; write `condition_expression` for an expression"
+    ]
 
 
 @pytest.mark.parametrize(

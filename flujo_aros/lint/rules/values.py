@@ -533,10 +533,7 @@ class OutputOfPreviousStep(Rule, code="V-T1", severity=Severity.WARNING, fixable
         for located, node, template in template_nodes(subject):
             for read in template.reads:
                 key = read.path[0] if read.root == "previous_step" and read.path else None
-                if (
-                    key not in OUTPUT_NAMES
-                    or text_or_schema(subject, writer_of(subject, located, read), read, str(key)) is None
-                ):
+                if key not in OUTPUT_NAMES or text_or_schema(writer_of(subject, located, read), read, str(key)) is None:
                     continue
                 message = f"step {located.name!r} reads `previous_step.{key}`, but `previous_step` is the value itself"
                 fix = _remove_key(subject, node, f"previous_step.{key}")
@@ -615,7 +612,7 @@ class MissingKey(Rule, code="V-T5", severity=Severity.WARNING):
                 or (read.root == "previous_step" and inner[0] in OUTPUT_NAMES)
             ):
                 continue
-            known = text_or_schema(subject, each.writer, read, inner[0])
+            known = text_or_schema(each.writer, read, inner[0])
             if known is None:
                 continue
             what = f"has no key {inner[0]!r}{nearest(inner[0], known)}" if known else "is a string and has no keys"

@@ -1,0 +1,87 @@
+"""What people write first, which is wrong: the error names the place, what was expected, and what to write."""
+
+from __future__ import annotations
+
+import pytest
+
+from flujo_aros.blueprint.load import inspect_blueprint
+
+AGENT = "agents: {a: {model: 'openai:gpt-4o'}}\n"
+NOT_A_STEP = (
+    "`uses` takes agents.NAME or package.module:name, not the step 'steps.s'; "
+    "the value of a step is {{ steps.s.output }}, for an `input`"
+)
+STEP = "steps: [{name: s, uses: agents.a}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "agents: [{name: a, model: x}]\nsteps: [{name: s, uses: flujo.builtins.echo}]",
+            ["agents should be a mapping, not a list; write `NAME: {model: …}` for each agent"],
+        ),
+        ("steps:\n  s: {uses: a}", ["steps should be a list, not a mapping; begin each step with `- name: NAME`"]),
+        (
+            AGENT + "imports: [b.yaml]\nsteps: [{name: s, uses: agents.a, input: '${X}'}]",
+            ["imports should be a mapping, not a list; write `NAME: FILE` for each blueprint"],
+        ),
+        (
+            AGENT + "steps: [{name: s, uses: agents.a, processing: {stages: retry}}]",
+            ["processing.stages should be a list, not 'retry'; write [\"retry\"]"],
+        ),
+        (
+            AGENT + "steps: [{name: s, uses: agents.a, config: {timeout: 500ms}}]",
+            ["config.timeout should be a number, not '500ms'; write 0.5, in seconds"],
+        ),
+        (
+            AGENT + "steps: [{name: s, uses: agents.a}, {name: t, uses: steps.s}]",
+            [NOT_A_STEP],
+        ),
+        (
+            AGENT + "steps: [{kind: map, name: m, map: {iterable_input: '${{ input }}', body: [{name: s, uses: "
+            "agents.a}]}}]",
+            ["step 'm': a string is not a list; write a single expression, such as previous_step.lines"],
+        ),
+        (
+            AGENT + "steps: [{kind: loop, name: l, loop: {exit_expression: previous_step.a && input.b, body: [{name: s,"
+            " uses: agents.a}]}}]",
+            ["exit of step 'l', column 18: not an expression: write and instead of &&"],
+        ),
+    ],
+    ids=["agents", "steps", "imports", "stages", "timeout", "uses", "iterable_input", "operator"],
+)
+def test_an_error_says_what_to_write(text: str, said: list[str]) -> None:
+    assert [each.message for each in inspect_blueprint(text, allow=["*"]).findings] == said
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("{enum: 'high, low'}", 'at $.enum: expected a list, not "high, low"; write [high, low]'),
+        ("{enum: 'yes|1'}", 'at $.enum: expected a list, not "yes|1"; write ["yes", "1"]'),
+        ("{properties: {t: str}}", 'at $.properties.t: expected a schema, not "str"; write {type: string}'),
+        (
+            "{properties: {t: a name}}",
+            'at $.properties.t: expected a schema, not "a name"; a schema is a mapping such as {type: string}',
+        ),
+        (
+            "{properties: {t: {type: string, required: true}}}",
+            "at $.properties.t.required: expected a list, not true; write `required: [t]` next to `properties`",
+        ),
+        (
+            "{type: object, properties: [t]}",
+            'at $.properties: expected a mapping, not ["t"]; write NAME: {type: string} for each property',
+        ),
+        ("{type: string, minLength: '3'}", 'at $.minLength: expected an integer, not "3"; write 3'),
+    ],
+    ids=["enum", "quoted", "property", "words", "required", "properties", "number"],
+)
+def test_an_error_in_a_schema_says_what_to_write(schema: str, said: str) -> None:
+    text = f"agents: {{a: {{model: 'openai:gpt-4o', output_schema: {schema}}}}}\n{STEP}"
+    assert [each.message for each in inspect_blueprint(text).findings] == [f"invalid JSON Schema {said}"]
+
+
+def test_a_function_of_a_module_called_steps_is_not_taken_for_a_step() -> None:
+    text = AGENT + "steps: [{name: s, uses: 'steps:run'}, {name: t, uses: 'agents.a'}]"
+    assert inspect_blueprint(text, allow=["steps"]).findings == []

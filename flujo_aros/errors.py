@@ -20,6 +20,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
 from typing import Self
 
 
@@ -197,3 +199,21 @@ class LocalModelError(UsageError):
 
 class LimitReached(ArosError):
     """A model call was not made because a usage limit of the step or run is exhausted. The step fails."""
+
+
+def raised_at(trace: TracebackType | None) -> str:
+    """Return the innermost line of the user's own code in a traceback, such as " (steps.py, line 4)", or an empty
+    string if there is none.
+    """
+    try:
+        here = Path.cwd()
+    except OSError:  # the folder is gone
+        return ""
+    found = ""
+    while trace is not None:
+        file = Path(trace.tb_frame.f_code.co_filename)
+        ours = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] == "flujo_aros"
+        if file.is_relative_to(here) and "site-packages" not in file.parts and not ours:
+            found = f" ({file.relative_to(here)}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    return found

@@ -20,12 +20,11 @@ from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
 from flujo_aros.cli.shown import (
     for_people,
     forget_secrets,
-    place_of,
     show_traceback,
     tracebacks_wanted,
     want_tracebacks,
 )
-from flujo_aros.errors import ArosError, BlueprintError, LocalModelError, UsageError
+from flujo_aros.errors import ArosError, BlueprintError, LocalModelError, UsageError, raised_at
 
 FAILED, USAGE, INVALID_BLUEPRINT = 1, 2, 4
 
@@ -210,6 +209,6 @@ def _one_sentence(kind: type[BaseException], error: BaseException, trace: Traceb
         show_traceback(error)
         return
     what = next(iter(str(error).strip().splitlines()), "") or "without a message"
-    place = "" if isinstance(error, SyntaxError) else place_of(trace)  # a SyntaxError reports its own place
+    place = "" if isinstance(error, SyntaxError) else raised_at(trace)  # a SyntaxError reports its own place
     what = "\n".join([f"{what}{place}", *getattr(error, "__notes__", ())])
     _complain(f"{kind.__name__}: {what}\nRun again with `aros --debug …` to see where it came from.")

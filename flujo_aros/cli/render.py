@@ -21,8 +21,8 @@ from rich.padding import Padding
 from rich.table import Table
 
 from flujo_aros.cli.screen import STYLES, Text, worded
-from flujo_aros.cli.shown import place_of, without_secrets
-from flujo_aros.errors import ArosError
+from flujo_aros.cli.shown import without_secrets
+from flujo_aros.errors import ArosError, raised_at
 from flujo_aros.outcome import Trust, reason_words, rejection_of
 from flujo_aros.pipeline.results import (
     RunResult,
@@ -374,7 +374,7 @@ def _trouble(step: StepResult[object], width: int) -> Iterator[RenderableType]:
         words = next_words(rejected.reason, rejected.issues, asked=step.usage.requests > 0)
         yield Text(_REPEATED if passing else words, style="dim")
         return
-    place = "" if step.exception is None else place_of(step.exception.__traceback__)
+    place = "" if step.exception is None else raised_at(step.exception.__traceback__)
     yield Text(without_secrets(f"{step.error or 'it ended without a message'}{place}"))
     if step.exception is not None and not isinstance(step.exception, ArosError):
         yield Text("aros --debug shows where it was raised.", style="dim")

@@ -7,8 +7,6 @@ import re
 import sys
 import traceback
 from contextvars import ContextVar
-from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from flujo_aros.visible import visible
@@ -71,24 +69,6 @@ def want_tracebacks(value: bool) -> None:
 def tracebacks_wanted() -> bool:
     """Return whether `--debug` was given."""
     return _wanted.get()
-
-
-def place_of(trace: TracebackType | None) -> str:
-    """Return the innermost line of the user's own code in a traceback, such as " (steps.py, line 4)", or an empty
-    string if there is none.
-    """
-    try:
-        here = Path.cwd()
-    except OSError:  # the folder is gone
-        return ""
-    found = ""
-    while trace is not None:
-        file = Path(trace.tb_frame.f_code.co_filename)
-        ours = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] == "flujo_aros"
-        if file.is_relative_to(here) and "site-packages" not in file.parts and not ours:
-            found = f" ({file.relative_to(here)}, line {trace.tb_lineno})"
-        trace = trace.tb_next
-    return found
 
 
 def show_traceback(error: BaseException) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
-from flujo_aros.errors import ArosError
+from flujo_aros.errors import ArosError, raised_at
 from flujo_aros.events import (
     UNHEARD,
     Finish,
@@ -401,6 +401,7 @@ def emit_step_finished(finish: Finish, run_id: str, slot: Slot) -> None:
 
 def step_finished(run_id: str, ended: StepResult[Any], work: Work) -> StepFinished:
     """Return the event for the end of a step, with the usage and time of this work."""
+    place = "" if ended.exception is None else raised_at(ended.exception.__traceback__)
     return StepFinished(
         run_id=run_id,
         name=ended.name,
@@ -411,7 +412,7 @@ def step_finished(run_id: str, ended: StepResult[Any], work: Work) -> StepFinish
         usage=work.usage,
         seconds=work.seconds,
         attempts=ended.attempts,
-        error=ended.error,
+        error=ended.error and f"{ended.error}{place}",
         output=ended.handed_on,
         input_trust=None if ended.input_trust is None else ended.input_trust.value,
     )

@@ -430,6 +430,19 @@ def test_the_time_of_a_run_and_of_its_timeline_is_without_the_pause(journal: Jou
     assert "without the 60 min 0 s in which the run was paused" in report_html(story)
 
 
+def test_the_record_of_a_failed_function_says_where_it_was_raised(
+    journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop.py").write_text("def find(order):\n    raise LookupError('no such order')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    result = Runner(Call("find", function="shop:find"), journal=journal).run_sync("A-7")
+    assert result.step("find").error == "LookupError: no such order"
+    step = journal.story().chapters[0].step
+    assert step is not None
+    assert step.error == "LookupError: no such order (shop.py, line 2)"
+
+
 def test_a_step_that_paused_for_approvals_has_the_calls_tokens_and_time_of_all_its_attempts(journal: Journal) -> None:
     def reply(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
         turn = sum(isinstance(message, ModelResponse) for message in messages)

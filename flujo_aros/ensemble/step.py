@@ -236,6 +236,7 @@ class Ensemble(TakesInput):
 
     def prepare(self) -> None:
         """Raise a `UsageError` for a model that cannot exist."""
+        super().prepare()
         if isinstance(self.stop, str):
             resolved(self.stop, step=self.name)
         for manifest in self.manifests:

@@ -115,6 +115,7 @@ class Branch(PipelineStep):
 
     def prepare(self) -> None:
         """Import the function of the condition. Raises `UsageError`."""
+        super().prepare()
         if not isinstance(self._picks, Condition):
             resolved(self._picks, step=self.name)
 
@@ -282,6 +283,7 @@ class Loop(PipelineStep):
 
     def prepare(self) -> None:
         """Import the functions that the step names. Raises `UsageError` if one cannot be imported."""
+        super().prepare()
         for function in (self.initial_input_mapper, self.iteration_input_mapper, self.loop_output_mapper, self._exit):
             if function is not None and not isinstance(function, Condition):
                 resolved(function, step=self.name)

@@ -281,6 +281,7 @@ class Parallel(TakesInput):
 
     def prepare(self) -> None:
         """Import the function that `reduce` names. Raises `UsageError`."""
+        super().prepare()
         if isinstance(self.reduce, str) and self.reduce not in REDUCERS:
             resolved(self.reduce, step=self.name)
 

@@ -731,6 +731,7 @@ class Step(TakesInput[T_co]):
 
     def prepare(self) -> None:
         """Raise a `UsageError` for a model that does not exist, and for an agent that cannot be built."""
+        super().prepare()
         for name in sorted(self.models):
             why = missing_provider(name)
             if why is not None:
@@ -922,6 +923,7 @@ class Call(TakesInput[T_co]):
 
     def prepare(self) -> None:
         """Import the function, so that an invalid name fails before any model call. Raises `UsageError`."""
+        super().prepare()
         if self._agent_step is None:
             self._resolve()
 

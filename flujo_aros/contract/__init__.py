@@ -1,7 +1,7 @@
 """Contracts: the place of the payload in a reply, and the requirements for its value.
 
-The input is a Python type, a `TypeAdapter`, a JSON Schema, one of `Output.json|tagged|text|block|event`, or the same
-written in a blueprint. The output is a frozen `Contract`, compiled once for each content:
+The input is a Python type, a `TypeAdapter`, a JSON Schema, one of `Output.json|tagged|text|block|event`, or its written
+form in a blueprint. The output is a frozen `Contract`, compiled once for each content:
 
 - its *mode* and markers say where the payload is (`contracts`): the whole reply, between tags, before the prose;
 - its `Shape` (`schema`) guides parsing and coercion: names, types, alternatives and bounds with every `$ref` resolved.
@@ -14,7 +14,7 @@ written in a blueprint. The output is a frozen `Contract`, compiled once for eac
 Invariants, kept in `validators`: a schema that makes validation exponential is an error when it is compiled; the
 validator decides what a schema means; the same content gives the same `fingerprint` in every process.
 
-Pure: no I/O, no clock, no agent framework. `Contract.as_output` is the one method that needs the host.
+Pure: no I/O, no clock, no agent framework. Only the method `Contract.as_output` needs the host.
 """
 
 from flujo_aros.contract.checks import (

@@ -42,7 +42,7 @@ def judge(value: T, checks: Sequence[Check]) -> Judgement[T]:
 
 
 async def judge_awaiting(value: T, checks: Sequence[Check]) -> Judgement[T]:
-    """Like `judge`, for checks that may be async."""
+    """Do the same as `judge` for checks that may be async."""
     plan = _judging(value, checks)
     try:
         _, waiting = next(plan)

@@ -74,11 +74,11 @@ class Event(BaseModel):
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Return a further key, as the model wrote it."""
+            """Return a further field, as the model wrote it."""
 
     @model_serializer(mode="wrap")
     def _drop_empty_verdict(self, plain: SerializerFunctionWrapHandler) -> JsonObject:
-        """Leave out the verdict fields that were not written: most events have none."""
+        """Omit unset verdict fields from the dump: most events have none."""
         dumped: JsonObject = plain(self)
         return {
             name: value for name, value in dumped.items() if name in self.model_fields_set or name not in WELL_KNOWN
@@ -101,7 +101,7 @@ class Event(BaseModel):
 
 
 class WrittenEvent(BaseModel):
-    """An event as a model wrote it: the kind may be missing or wrong."""
+    """An event as a model may write it: the kind may be missing or wrong."""
 
     model_config = ConfigDict(extra="allow", protected_namespaces=())
 
@@ -171,7 +171,7 @@ Mode: TypeAlias = Literal["json", "tagged", "text", "block", "event"]
 
 
 OF_CONTRACT: Final = "__aros_contract__"
-"""The attribute of an event contract's strict model that refers to the contract."""
+"""The attribute that links the strict model of an event contract to the contract."""
 
 
 class Counts(NamedTuple):
@@ -333,9 +333,8 @@ class BlockContract(JsonContract[Block]):
         if not self.keys:
             return ""
         keys = json.dumps(dict.fromkeys(self.keys, "…"), ensure_ascii=False)
-        return (
-            f"Begin your answer with one JSON object with these keys, none of them null: {keys}\nThen go on in prose."
-        )
+        form = f"Begin your answer with one JSON object with these keys, none of them null: {keys}"
+        return f"{form}\nThen continue in prose."
 
 
 @dataclass(frozen=True, repr=False)
@@ -360,7 +359,7 @@ class EventContract(JsonContract[Event]):
         are typed and optional.
         """
         model = event_model(self.kinds, self.fields)
-        setattr(model, OF_CONTRACT, self)  # so that an agent with this output type enforces the whole contract
+        setattr(model, OF_CONTRACT, self)  # lets an agent with this output type enforce the whole contract
         return model
 
     @property
@@ -575,7 +574,7 @@ def _functions(checks: Iterable[Check]) -> tuple[Check, ...]:
 
 
 def with_checks(like: Contract[T] | type[T], checks: Iterable[Check]) -> Contract[T]:
-    """Return a contract, or the contract of a type, with additional checks; without checks, return it unchanged."""
+    """Return the contract of a type with additional checks; a contract without new checks is returned unchanged."""
     contract, further = compile_contract(like), _functions(checks)
     return replace(contract, checks=(*contract.checks, *further)) if further else contract
 
@@ -658,7 +657,7 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "event": ("fields", "required", "fallback", "example", "cast"),
 }
 _NAMES: Final[Mapping[str, tuple[int, float]]] = {"json": (0, 0), "tagged": (1, 1), "text": (1, 1)}
-"""The minimum and maximum number of names in a form; any other form has at least one."""
+"""The minimum and maximum number of names for each form; other forms need at least one name."""
 _WITH_SCHEMA: Final = ("json", "tagged")
 
 
@@ -728,7 +727,7 @@ def _check_form(form: str, names: list[Any], options: dict[str, Any], shown: str
     if form in _OPTIONS and (odd := [name for name in names if not isinstance(name, str)]):
         raise ContractError(f"{form} contains {odd[0]!r}, which is not a string")
     kept = tuple(name.strip() for name in names if isinstance(name, str) and name.strip())
-    if form == "block" and names[:1] == [""]:  # an explicitly blank key disables the contract
+    if form == "block" and names[:1] == [""]:  # a blank key disables the contract
         kept = ("", *kept)
     least, most = _NAMES.get(form, (1, inf))
     if form not in _OPTIONS or not least <= len(kept) <= most:

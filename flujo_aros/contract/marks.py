@@ -100,7 +100,7 @@ COMPLETE: Final = "<promise>COMPLETE</promise>"
 
 
 _GOES_ON: Final = r"[`*]{0,2}\s+(?:will|would|shall|should|must|can|may|means|is|was|when|once|only|if|until)\b"
-"""Text after a marker that is only mentioned."""
+"""Text that shows that the marker before it is only mentioned."""
 _ANNOUNCED: Final = re.compile(
     r"(?:\b(?:will|would|shall|should|must|can|cannot|may|not|never|to|then|before|until|once|when|without)\b|'ll\b|n't\b)"
     r"[^.!?\n]{0,60}?\b(?:write|writing|say|saying|output|emit|print|send|sending|type|return|append|add)\b"
@@ -108,7 +108,7 @@ _ANNOUNCED: Final = re.compile(
     re.I,
 )
 _BEFORE: Final = 400
-"""The number of characters examined before a marker."""
+"""The number of characters before a marker that are examined."""
 _DENIED: Final = re.compile(
     r"(?:\b(?:not|no|never|without|cannot)\b|n't\b)"
     r"(?:\s+(?:yet|reached|ready|done|for|to|at|the|a|any|time|say|claim|give|it|is|this|still|mark)){0,4}[\s:`*\"']{0,4}\Z"

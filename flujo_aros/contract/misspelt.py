@@ -40,7 +40,7 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
     ["'propertys' is not a keyword of JSON Schema and would be ignored; did you mean 'properties'?"]
     """
     if wrapped_in(schema) is not None:
-        return  # no schema at all, which is reported as a different error
+        return  # not a schema at all, which is reported as a different error
     found = list(schemas_in(schema))
     for path, part in found:
         form = part.get("format")
@@ -76,7 +76,9 @@ def _undeclared_required(parts: Sequence[tuple[Place, JsonSchema]]) -> Iterator[
 
 @lru_cache(maxsize=512)
 def misspelt_of(values: SchemaValues) -> tuple[ContractError, ...]:
-    """Return the misspelt words of a schema that compiles. It is searched once, however many steps share it."""
+    """Return the misspelt words of a schema that compiles. The result is cached, because several steps may share a
+    schema.
+    """
     return tuple(misspelt_in(values.json_schema))
 
 

@@ -121,9 +121,9 @@ class Shape:
     properties: dict[str, Shape] = field(default_factory=dict[str, "Shape"])
     required: frozenset[str] = frozenset()
     patterns: tuple[tuple[Pattern, Shape], ...] = ()
-    """Shapes for keys that match a `patternProperties` expression."""
+    """The shapes of keys that match a `patternProperties` expression."""
     additional: Shape | bool | None = None
-    """`None` if the schema does not say (extra keys are allowed, and a pydantic model ignores them)."""
+    """`None` if the schema does not specify it: extra keys are allowed, and a pydantic model ignores them."""
     items: Shape | None = None
     prefix: tuple[Shape, ...] = ()
     branches: tuple[Shape, ...] = ()
@@ -134,13 +134,13 @@ class Shape:
     most: float | None = None
     """The largest number allowed: a percent sign or `4/5` fits no other scale."""
     note: str = ""
-    """Title and description, whose words a reply may repeat next to its value."""
+    """The title and description, whose words a reply may repeat next to its value."""
     title: str = ""
-    """The name of the type, by which a reply may say which alternative it means."""
+    """The name of the type, with which a reply may select an alternative."""
     blank: list[Any] | dict[str, Any] | None = None
-    """The declared default, if it is an empty list or object: what null means where it is not allowed."""
+    """The declared default if it is an empty list or object: the meaning of null where null is not allowed."""
     unique: bool = False
-    """A list without duplicates: a Python type may store it as a set, without an order."""
+    """Whether a list has unique items: a Python type may store it as an unordered set."""
     aliases: tuple[str, ...] = ()
     only_aliases: bool = False
     risk: str | None = None
@@ -160,7 +160,7 @@ class Shape:
     has_decimals: bool = False
     """At the root: whether some number below is a `Decimal`, which keeps digits that a float loses."""
     time_keys: tuple[str, ...] | None = None
-    """At the root: the keys, with their quotes, of all of these, or None if one has no key."""
+    """At the root: the quoted keys of all these places, or None if one has no key."""
     plan: Any = None
     """Values that the reader computed for this place. Stored here, so that they live as long as the shape."""
 
@@ -638,9 +638,9 @@ _OFFSETS: Final = frozenset((*(f"{hour:02}:00" for hour in range(9)), "02:30", "
 _CALENDAR: Final = re.compile(r"\s*[+-]?P[\d.]+[YM]", re.I)
 _NO_ZONE: Final = re.compile(r"\d\d:\d\d:\d\d(?:\.\d+)?\Z")
 _TWO_UNITS: Final = re.compile(r"\s*[+-]?\d{1,2}:\d\d\s*\Z")
-"""A duration in hours and minutes, or in minutes and seconds."""
+"""Matches a duration in hours and minutes, or in minutes and seconds."""
 _BEGIN: Final = "0123456789Pp+. -"
-"""The beginning of such a string."""
+"""Matches the beginning of such a string."""
 
 
 def is_misread(text: str, form: str) -> bool:
@@ -670,7 +670,7 @@ _TIME_FORMS: Final = {
     "duration": ("duration", "PT1H30M (1 hour and 30 minutes)"),
 }
 _EITHER_ORDER: Final = re.compile(r"\s*(0?[1-9]|1[0-2])\s*([/.\- ])\s*(0?[1-9]|1[0-2])\s*\2\s*\d{2,4}(?!\d)")
-"""A date in which either number could be the day or the month."""
+"""Matches a date in which either number could be the day or the month."""
 
 
 def not_a_time(form: str, found: str, value: str | None = None) -> str:

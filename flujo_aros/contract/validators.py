@@ -198,7 +198,7 @@ def has_many_digits(text: str) -> bool:
 
 _DEEPEST_UNION: Final = 8
 _EACH: Final = 16
-"""The number of times that a shape can be tried at one place without indicating doubling."""
+"""The number of times that a shape may be tried at one place before it counts as doubling."""
 
 
 class Effort:
@@ -378,17 +378,17 @@ class TypeValues(Generic[T]):
             "properties" in node and node.get("additionalProperties") not in (None, False)
             for node in objects_in(self.json_schema)
         )
-        """Some model may keep keys that it does not declare."""
+        """Whether some model may keep keys that it does not declare."""
         self._has_numbers = any(
             node.get("type") == "integer" and not node.keys().isdisjoint(("enum", "const"))
             for node in objects_in(self.json_schema)
         )
         """Whether some choice is a number, to which pydantic also converts `true`."""
         keys = self.shape.time_keys
-        # the value is read from keys that the schema does not show
+        # the value may be read from keys that are not in the schema
         renamed = bool(keys) and "validation_alias" in str(self.adapter.core_schema)
         self._misreadable = misreadable(keys) if keys and not renamed else None
-        self._validate_json = self.adapter.validator.validate_json  # the adapter's own method costs one more call
+        self._validate_json = self.adapter.validator.validate_json  # the method of the adapter would cost one more call
 
     def __repr__(self) -> str:
         return self.like.__name__ if isinstance(self.like, type) else repr(self.like)
@@ -489,9 +489,9 @@ class TypeValues(Generic[T]):
 
 
 class _Guide(GenerateJsonSchema):
-    """The schema for the reader, which is not shown to a model.
+    """Generates the schema for the reader, which is not shown to a model.
 
-    Extended by the names of an enumeration's members (`LOW = 1`), a mark on numbers that become a `Decimal`, and the
+    It also contains the names of enumeration members (`LOW = 1`), a mark on numbers that become a `Decimal`, and the
     defaults that `default_factory=list` and `dict` create.
     """
 
@@ -664,9 +664,9 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
                 path, wrong = broken or (path, _what_is_wrong(error, path))
                 message = wrong.after(f"invalid JSON Schema at {path_of(path)}: ")
                 raise ContractError(message, path) from error
-        except ValueError as error:  # a key that is not a string, half of a surrogate pair, bytes
+        except ValueError as error:  # for a key that is not a string, half of a surrogate pair, or bytes
             raise ContractError(f"not a JSON Schema: {error}") from error
-    raise AssertionError("one of the engines has decided")
+    raise AssertionError("unreachable: the last engine returns or raises")
 
 
 def _broken_ref(schema: JsonSchema) -> tuple[Steps, Hint] | None:
@@ -833,7 +833,7 @@ def _names_of(model: type[BaseModel]) -> dict[str, str] | None:
 
 
 _is_unusual: Final = contains(r"[ \t\r\n]:|Infinity|NaN|[0-9][eE]\+?[0-9]{3}")
-"""Whether a JSON text may have white space before a colon, or a number that is not finite."""
+"""Matches white space before a colon, or a number that is not finite, in a JSON text."""
 _may_be_long: Final = contains("[0-9]{3}")
 """In every hundredth character, this shows that a number may be too long for a float. Searching all takes longer."""
 

@@ -1,4 +1,4 @@
-"""`aros check`: verifies the invariants of a run, from its rows alone."""
+"""Verifies the invariants of a run from its rows, for `aros check`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def violations(store: Store, run_id: str) -> list[str]:
 
 
 def broken_laws(row: RunRow, steps: Sequence[StepRow], offsets: Iterable[int], calls: Iterable[str]) -> list[str]:
-    """Like `violations`, for rows already loaded: the run, its steps, the offsets of its texts, the keys of its calls.
+    """Return the same as `violations` for rows that are already loaded: the run, its steps, the offsets of its texts,
+    the keys of its calls.
 
     Every step that started has settled once, a completed run has no unsuccessful step, every nested step is inside a
     step that started, no two events have the same offset, and every recorded call belongs to a step.

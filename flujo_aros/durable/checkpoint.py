@@ -1,9 +1,10 @@
-"""One call of a run as one step of the engine, written in one transaction with our own rows.
+"""Records each call of a run as one step of the engine, in one transaction with the rows of this package.
 
 DBOS runs a step in two transactions: one checks whether the step is already recorded, the other records it. The first
-would find nothing here: recorded calls are read once, when a run is continued, and every new call has its own id.
-The second is DBOS's own statement, which verifies in its transaction that this execution still owns the workflow; the
-starts of steps that are not written yet are written with it. So a step costs little more than a plain DBOS step.
+would find nothing here: recorded calls are read once, when a run is continued, and every new call has its own id. The
+second is DBOS's own statement, which verifies in its transaction that this execution still owns the workflow; the
+starts of steps that are not written yet are written with it. As a result, a step costs little more than a plain DBOS
+step.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Checkpoints:
         self._run = run
 
     async def __call__(self, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
-        """Like `Checkpoint`. The id is drawn immediately, so that the order of completion does not matter."""
+        """Make a call and record it. Its id is assigned at once, so the order of completion does not matter."""
         step: dict[str, Any] = {
             "workflow_uuid": self._run.workflow_id,
             "function_id": DBOS.reserve_step().step_id,
@@ -73,9 +74,9 @@ class Checkpoints:
             "child_workflow_id": None,
         }
         record = await make()
-        ended = _now()  # the same id for each try: another id would be another step
+        ended = _now()  # every attempt uses the same id: a different id would be a different step
 
-        @internals.db_retry()  # as DBOS does: a reply that was paid for waits until the database is back
+        @internals.db_retry()  # as DBOS does: a paid reply is kept until the database is back
         def write(starts: Sequence[Mapping[str, Any]]) -> None:
             with self._rows.engine.begin() as connection:
                 self._rows._record_operation_result_txn(step, ended, connection)  # pyright: ignore[reportPrivateUsage]

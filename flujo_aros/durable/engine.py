@@ -68,7 +68,9 @@ logging.getLogger("dbos").addHandler(logging.NullHandler())
 
 @DBOS.workflow(name="aros_run", max_recovery_attempts=_MOST_TAKEOVERS)
 async def _aros_run(run_id: str, segment: int) -> str:
-    """Execute a run, or the part of it after a pause. The return value is ignored: our own rows record how it ended."""
+    """Execute a run, or the part of it after a pause. The return value is ignored: the rows of this package record how
+    it ended.
+    """
     if _open is None:
         raise AssertionError("a workflow is running without an engine")
     return await _open.perform(run_id, segment)
@@ -76,7 +78,7 @@ async def _aros_run(run_id: str, segment: int) -> str:
 
 @dataclass(slots=True)
 class _Local:
-    """A run that was started in this process, by a caller that awaits it here."""
+    """A run that was started in this process, by a caller that awaits it."""
 
     runner: Runner
     task: RunTask
@@ -184,9 +186,9 @@ class Durable:
     def launch(
         self, queues: Sequence[str] = (), concurrency: int | None = None, *, per_partition: int | None = None
     ) -> None:
-        """Start executing the runs that are started here and the runs of `queues`, at most `concurrency` at once.
+        """Start executing the runs of this process and of `queues`, at most `concurrency` at once.
 
-        Called again, it adds queues. `per_partition` limits how many runs of one partition of a queue all workers
+        A second call adds queues. `per_partition` limits how many runs of one partition of a queue all workers
         together execute at once. It is stored with the queue: the worker that starts last sets it for all.
         """
         global _open  # noqa: PLW0603 - the engine below is one for each process, too
@@ -233,7 +235,7 @@ class Durable:
             self._watcher.start()
 
     def _listen(self, queues: Sequence[str], concurrency: int | None, per_partition: int | None) -> None:
-        """Register queues and take runs from them from then on, always under these limits."""
+        """Register queues with these limits, and start taking runs from them."""
         for queue in queues:
             try:
                 _run_outside_loop(
@@ -257,7 +259,7 @@ class Durable:
         raise UsageError(f"the durable database {self.store.shown} cannot be reached: its lock could not be acquired")
 
     def _may_dequeue(self) -> bool:
-        """Return whether this process may take runs from queues: it has some, is not draining, and holds its lock."""
+        """Return whether this process may take runs from queues: it has queues, is not draining, and holds its lock."""
         return bool(self._queues) and not self._draining and self.locks.hold()
 
     @property
@@ -280,7 +282,7 @@ class Durable:
             self._client.destroy()
         if self._launched:
             DBOS.destroy()
-        for loop in list(self._loops):  # DBOS replaced their default executor by its own, and has just shut it down
+        for loop in list(self._loops):  # DBOS replaced the default executor of each with its own, and has shut it down
             loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
         if "locks" in self.__dict__:
             self.locks.release()
@@ -304,8 +306,8 @@ class Durable:
     async def run(self, runner: Runner, task: RunTask) -> RunResult:
         """Execute a run in this process, or continue one that was interrupted.
 
-        Without a `run_id`, that is a run of the same pipeline on the same input and context whose process is gone.
-        With one, it is the run of that id: it continues if it was interrupted, and returns its result if it has ended.
+        Without a `run_id`, it continues a run of the same pipeline on the same input and context whose process is gone.
+        With one, it continues the run with that id if it was interrupted, and returns its result if it has ended.
         """
         await asyncio.to_thread(self.launch)
         version = self.register(runner)
@@ -343,7 +345,7 @@ class Durable:
         return version
 
     def _found(self, task: RunTask, version: str) -> RunRow | None:
-        """Return the row of this run if it was started before."""
+        """Return the row of this run, or None if it was never started."""
         if not task.named:
             found = self.store.interrupted(version, _request_of(task))
             return next((row for row in found if self._is_interrupted(row)), None)
@@ -419,7 +421,7 @@ class Durable:
                 active.task.cancel()
             await asyncio.wait([waiting])
             if not waiting.cancelled():
-                waiting.exception()  # otherwise asyncio would log an error of the database
+                waiting.exception()  # otherwise asyncio would log a database error
             raise
         except SQLAlchemyError as error:  # the engine could not record the end of its workflow
             raise local.error or self.store.refused(error) from error
@@ -588,7 +590,9 @@ class Durable:
                 self.store.change(connection, self.store.row(connection, run_id), takeovers=-1)
 
     def leaves(self, run_id: str) -> bool:
-        """Return whether a run that ends here as cancelled is left for others, since nobody asked to cancel it."""
+        """Return whether a run whose tasks were cancelled is left for other workers, because nobody requested a
+        cancellation.
+        """
         active = self._active.get(run_id)
         return self._draining and active is not None and not active.cancelled
 
@@ -716,7 +720,7 @@ class Durable:
             return task.result
         finally:
             recording.stop()
-            if self._active.get(row.run_id) is active:  # otherwise this process itself has taken over the run
+            if self._active.get(row.run_id) is active:  # otherwise this process has taken over the run itself
                 del self._active[row.run_id]
         status = await recording.finish(result)
         if status != result.status.value:
@@ -755,7 +759,7 @@ class Durable:
         """Continue runs whose process is gone, and those whose workflow the engine has given up for another reason.
 
         That happens if the database cannot be reached for a while, or the engine cannot decode one of its rows. Two
-        consecutive checks must agree, because a run that is just starting briefly looks the same.
+        consecutive checks must agree, because a run that is just starting looks the same for a moment.
         """
         others = [each for each in self.store.executors() if each != self.executor]
         dead = {executor for executor in others if not self.locks.is_alive(executor)}
@@ -784,13 +788,13 @@ class Durable:
     def _unpark(self) -> None:
         """Continue parked runs of the versions that this process has."""
         for row in self.store.runs(statuses=["parked"], limit=1000):
-            # not by a queue, from which a worker without that version might take it
+            # not through a queue, from which a worker without that version might take it
             if isinstance(self._runner_or_reason(row), Runner) and self._continue(row, here=True, note=None):
                 with SetWorkflowID(workflow_of(row.run_id, row.segment + 1)):
                     DBOS.start_workflow(_aros_run, row.run_id, row.segment + 1)
 
     def _adopt(self, row: RunRow) -> None:
-        """Continue a run that the engine does not know to be in progress."""
+        """Continue a run that the engine does not consider in progress."""
         if row.status == "cancelling":
             self.store.mark(row, "cancelled", "cancelled before it ended")
         elif row.takeovers >= _MOST_TAKEOVERS:
@@ -872,7 +876,7 @@ def _request_of(task: RunTask) -> str:
 
 
 def _reject_other_request(row: RunRow, task: RunTask, version: str) -> None:
-    """Raise `UsageError` if the run with this id is a different request, or of a different version."""
+    """Raise `UsageError` if the run with this id is a different request or has a different version."""
     if row.request != _request_of(task):
         raise UsageError(another_request(row.run_id))
     if row.version != version and row.status in OPEN:
@@ -892,7 +896,7 @@ def _other_version(row: RunRow) -> str:
 
 
 def _why_given_up(row: RunRow) -> str:
-    return f"its process has died {row.takeovers + 1} times during this run, so it is not retried"
+    return f"its process has died {row.takeovers + 1} times during this run, so the run is not retried"
 
 
 __all__ = ["Document", "Durable", "Load"]

@@ -116,7 +116,7 @@ class DurableHandle:
 
 
 def _events(row: RunRow, steps: Sequence[StepRow], texts: Sequence[TextRow]) -> Iterator[tuple[int, StreamEvent]]:
-    """Yield the events of a run in the order of their offsets."""
+    """Yield the events of a run, ordered by offset."""
     if row.epoch == 0:
         return
     found: list[tuple[int, StreamEvent]] = [

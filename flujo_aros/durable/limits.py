@@ -1,7 +1,7 @@
 """Limits per minute that all workers share through the database: requests, tokens and cost of each provider.
 
 Before a call, its estimated usage is reserved; afterwards, the actual usage replaces the estimate. A call that would
-exceed the limit waits. A reservation of a process that died counts for its minute, and then expires.
+exceed the limit waits. A reservation of a dead process counts until its minute is over.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class SharedLimits:
         return settle
 
     def _take(self, provider: str, limit: PerMinute, own: str, tokens: int) -> float | None:
-        """Reserve a call, or return the seconds until there may be room for it."""
+        """Reserve a call, or return the seconds to wait until the limits may allow it."""
         with self._store.connection() as connection:
             self._alone(connection, provider)
             now = self._now(connection)
@@ -79,21 +79,21 @@ class SharedLimits:
         usage = None if made is None else made.usage
         with self._store.connection() as connection:
             if usage is None:
-                return  # the call failed or was cut off: its estimate stays reserved
+                return  # the call failed or was interrupted: its estimate stays reserved
             used = {"tokens": usage.input_tokens + usage.output_tokens, "cost": usage.cost}
             values = {**used, "cost": None if usage.cost is None else float(usage.cost)}
             connection.execute(LIMITS.update().where(LIMITS.c.id == own).values(values))
 
     def _alone(self, connection: sa.Connection, provider: str) -> None:
         """Take the lock that lets only one worker count at a time."""
-        if self._store.is_sqlite:  # any write takes the one lock of the file
+        if self._store.is_sqlite:  # in SQLite, any write locks the file
             connection.execute(LIMITS.delete().where(LIMITS.c.id == ""))
             return
         key = int.from_bytes(hashlib.sha256(f"aros limit {provider}".encode()).digest()[:8]) >> 1
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
 
     def _now(self, connection: sa.Connection) -> float:
-        """Return the time of the database's clock, which is the same for all."""
+        """Return the time of the database's clock, which all workers share."""
         if self._clock is not None:
             return self._clock()
         if self._store.is_sqlite:

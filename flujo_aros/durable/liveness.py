@@ -4,9 +4,9 @@ DBOS never notices a dead worker. Here each process holds a lock under its own n
 database, a session lock in PostgreSQL. A process that can take the lock of another knows that the other is dead,
 without clocks, heartbeats or timeouts. A process that is suspended or slow still holds its lock and keeps its runs.
 
-A process can also lose its lock and stay alive: its session is cut, or its file is removed. Others then take over its
-runs, and it must not take them back from the queue. So it checks its lock before each dequeue (`dequeue_while`); the
-runs that it is still executing are fenced by their rows.
+A process can also lose its lock and stay alive: its session is terminated, or its file is removed. Others then take
+over its runs, and it must not take them back from the queue. So it checks its lock before each dequeue
+(`dequeue_while`); the runs that it is still executing are fenced by their rows.
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ class FileLocks:
 
 
 _KEEPALIVE: Final = ("SET tcp_keepalives_idle = 2", "SET tcp_keepalives_interval = 1", "SET tcp_keepalives_count = 3")
-"""The server notices within about five seconds that a machine is gone; a process that ends is noticed at once."""
+"""Keepalive settings with which the server detects a dead machine in about five seconds; a dead process is detected at
+once.
+"""
 
 
 class SessionLocks:
@@ -143,7 +145,7 @@ class SessionLocks:
         """Return whether a session holds the lock of that process."""
         if executor == self._executor:
             return True
-        with self._engine.connect() as connection:  # the lock ends with the transaction
+        with self._engine.connect() as connection:  # the lock is released at the end of the transaction
             return not connection.execute(_TRY_FOR_NOW, {"key": _key(executor)}).scalar()
 
     def release(self) -> None:

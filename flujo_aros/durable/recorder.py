@@ -33,7 +33,7 @@ from flujo_aros.pipeline.step import Step, stored_contract
 T = TypeVar("T")
 
 _FLUSH_SECONDS: Final = 0.25
-"""The interval in seconds at which live text is written; a reply that arrives within it takes one write less."""
+"""The interval in seconds at which live text is written; a reply that arrives within this time saves a write."""
 _LONGEST_FLUSH: Final = 10.0
 _PLAIN: Final = (str, int, float, bool, type(None))
 
@@ -62,8 +62,8 @@ class RunRecording:
     """Records one run in its database. `rows` and `calls` are what was recorded before this process continued it.
 
     A step whose work is recorded calls is written when the first of them is recorded, when it settles, or after
-    `start_within` seconds, whichever comes first, in the same transaction. A user's function leaves no other trace, and
-    a step that is already in the database starts once more: these starts are written before any of their work.
+    `start_within` seconds, whichever comes first, in the same transaction. The starts of user functions, which leave no
+    other trace, and of steps that start again are written before any of their work.
     """
 
     start_within: ClassVar[float] = 0.05
@@ -126,7 +126,7 @@ class RunRecording:
         async with self._turn:
             await self._flush()
             self._seq += 1
-            # until the step settles; a step cancelled before its work begins stays in the set
+            # removed when the step settles; a step cancelled before its work begins stays
             self._left_open.add(name)
             self._starts[name] = {"name": name, "kind": step.kind, "seq": self._seq, "started": time.time()}
             leaves_traces = isinstance(step, Step) or bool(step.bodies)
@@ -141,17 +141,17 @@ class RunRecording:
     async def _write_starts(self) -> None:
         async with self._turn:
             if self._starts:
-                with suppress(Superseded, Unwritten):  # the next write of the run meets the same error, and raises it
+                with suppress(Superseded, Unwritten):  # the next write of the run has the same error, and raises it
                     await self._write(self._store.write)
 
     def stop(self) -> None:
-        """Stop the timer that writes starts: the run is given up, or has ended."""
+        """Stop the timer that writes starts, because the run was abandoned or has ended."""
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm = None
 
     async def _keep(self, write: Callable[[Table], None]) -> None:
-        """Implement `Keep`."""
+        """Store a record together with the pending starts (implements `Keep`)."""
         async with self._turn:
             await self._starting(self._starts, write)
 
@@ -175,7 +175,7 @@ class RunRecording:
         return await _to_the_end(writing)
 
     def _note_containers(self, name: str) -> None:
-        """Note which steps contain this one: they are written together with what is nested in them."""
+        """Remember which steps contain this one, since outer steps are written together with their nested steps."""
         parent = name.rpartition("/")[0]
         while parent and parent not in self._containers:
             self._containers.add(parent)
@@ -232,7 +232,7 @@ class RunRecording:
             self._buffered = [each for each, done in zip(self._buffered, flushed, strict=True) if done]
 
     def _row(self, step: RecordedStep) -> dict[str, Any]:
-        self._seq += 2  # one for its start, if that was not stored: branches and items are stored with their outer step
+        self._seq += 2  # its start, unless stored: branches and items are stored with their outer step
         record = step.model_dump(mode="json", exclude_defaults=True)
         same = {"name": step.name, "kind": step.kind, "status": step.status.value, "record": record}
         return {**same, "seq": self._seq - 1, "settled_seq": self._seq}
@@ -273,7 +273,7 @@ class RunRecording:
         await asyncio.sleep(min(seconds, max(0.0, record["value"] - time.time())))
 
     async def live(self, step: str, event: LiveEvent) -> None:
-        """Record a piece of a reply. What was recorded of it before a crash is not recorded again."""
+        """Record a chunk of a reply, except for text that was already recorded before a crash."""
         piece = self._shown.new(step, event)
         if piece is None:
             return
@@ -286,7 +286,7 @@ class RunRecording:
                 await self._flush()
 
     async def _flush(self) -> None:
-        """Write the pending pieces, and the starts before them; adjacent pieces are joined."""
+        """Write the pending chunks, and the starts before them; adjacent chunks are joined."""
         rows: list[dict[str, Any]] = []
         pieces, self._pieces = self._pieces, []
         for step, kind, text in pieces:
@@ -296,7 +296,7 @@ class RunRecording:
             self._seq += 1
             rows.append({"seq": self._seq, "step": step, "kind": kind, "text": text})
         if rows:
-            # events are read in order, so no start may come after these
+            # events are read in order, so earlier starts must be written first
             await self._write(self._store.write, texts=rows)
 
     async def call(self, step: str, call: PendingCall) -> Record:
@@ -331,11 +331,11 @@ class _Calls:
     recording: RunRecording
     step: str
     pauses: int = 0
-    """The number of pauses in the middle of the step's work: calls after a pause have different keys."""
+    """The number of pauses of the step so far; calls after a pause have different keys."""
     keeps_tools = True
 
     async def call(self, call: PendingCall) -> Record:
-        """Implement `CallRecorder`."""
+        """Make a call of this step, or replay it (implements `CallRecorder`)."""
         kind = f"{call.kind} after pause {self.pauses}" if self.pauses else call.kind
         return await self.recording.call(self.step, replace(call, kind=kind))
 
@@ -351,7 +351,7 @@ class _Shown:
             self._seen[row.step] = kept + row.text
 
     def new(self, step: str, event: LiveEvent) -> tuple[str, str] | None:
-        """Return the piece to show for an event, or None if all of it was shown."""
+        """Return the text to show for an event, or None if all of it was shown."""
         if isinstance(event, TextReplaced):
             known = self._seen.pop(step, None)
             self._again.pop(step, None)
@@ -397,8 +397,8 @@ async def _to_the_end(write: Callable[[], T]) -> T:
 
 
 def _abandoned_step(name: str, by: str) -> RecordedStep:
-    """Return the record of a step that a crash or a cancellation interrupted, and that the run did not reach again."""
-    error = "it was interrupted, and the run took a different path after that"
+    """Return the record of an interrupted step that the resumed run did not reach again."""
+    error = "it was interrupted, and the run then took a different path"
     return RecordedStep(name=name, kind="step", status=StepStatus.CANCELLED, error=error, excused_by=by)
 
 

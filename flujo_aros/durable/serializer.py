@@ -2,7 +2,8 @@
 
 DBOS stores pickles by default, and decodes each row in the format that its `serialization` column names: a row that
 says `py_pickle` would be unpickled, whatever serializer is configured, and a pickle runs code. Anyone with write access
-to the database would control every worker. So the one place where DBOS unpickles is replaced by an error.
+to the database would control every worker. Therefore the only function with which DBOS unpickles is replaced by one
+that raises an error.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ NAME: Final = "aros_json"
 
 
 class RejectedRow(ArosError):
-    """A row of the database is not in a format that this package writes, and was not decoded."""
+    """Raised for a database row that is not in a format of this package, and was not decoded."""
 
 
 class EngineError(ArosError):
-    """An error that the engine has recorded, by its type and its message."""
+    """An error that the engine has recorded, with the original type and message in its text."""
 
 
 class JsonSerializer(Serializer):
@@ -65,7 +66,9 @@ def decoded(column: str) -> Any:
 
 
 def of_ours(column: str, serialization: str | None, run_id: str) -> Any:
-    """Return the JSON of a column that says how it is serialized. Raises `RejectedRow` unless the format is ours."""
+    """Return the JSON of a column with an explicit serialization format. Raises `RejectedRow` unless the format is
+    ours.
+    """
     if serialization != NAME:
         raise RejectedRow(
             f"a recorded call of run {run_id} is serialized as `{serialization}` instead of `{NAME}` and was not "

@@ -1,8 +1,8 @@
-"""Our own rows, in the database that DBOS uses: runs, steps that started and settled, and live text.
+"""The tables of this package in the database of DBOS: runs, steps that started and settled, and live text.
 
 Data that DBOS stores (queue, owner, attempts, model calls) is not repeated here. These tables add what it cannot know:
-whether every step that started has settled. `completed` is written in one place, `Store.finish`, in a transaction that
-checks it.
+whether every step that started has settled. `completed` is written only by `Store.finish`, in a transaction that checks
+this.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DAMAGED: Final = "damaged"
 
 
 class Superseded(BaseException):
-    """Another worker has taken over the run: this one must stop working on it at once and write nothing more.
+    """Raised when another worker has taken over the run: this one must stop at once and write nothing more.
 
     Not an `Exception`: no step may settle because of it.
     """
@@ -91,12 +91,14 @@ def workflow_of(run_id: str, segment: int) -> str:
 
 
 _NUMBERED: Final = re.compile(r"/[0-9]+\Z")
-"""An end of a run's id that looks like a segment number. Without its own number, two runs could share a workflow."""
+"""Matches a run id that ends like a segment number; without a number of its own, it could share the workflow of another
+run.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """The end or the pause of a run: the new values of its row."""
+    """The new values of a run's row when it ends or pauses."""
 
     status: str
     note: str | None = None
@@ -223,11 +225,11 @@ DOCUMENTS = _table("aros_durable_documents", _Document)
 
 
 class DatabaseError(UsageError):
-    """The database has reported an error or cannot be reached; runs continue once it works again."""
+    """Raised when the database reports an error or cannot be reached; runs continue once it works again."""
 
 
 class Unwritten(BaseException):
-    """A write of a run in progress has failed: the run stops here, and continues later from the stored state.
+    """Raised when a write of a run in progress has failed: the run stops, and later continues from the stored state.
 
     Not an `Exception`: no step may fail because of it.
     """
@@ -302,7 +304,7 @@ class Store:
         return found.first() is not None
 
     def run(self, run_id: str) -> RunRow:
-        """Return the run with this id, or whose id begins with it; `last` is the newest.
+        """Return the run with this id, or whose id begins with it; `last` means the newest.
 
         Raises `UsageError` if there is none, or several, and `RejectedRow` if its row cannot be decoded.
         """
@@ -401,7 +403,7 @@ class Store:
         """Return the runs that no other process can be executing, as far as the engine knows.
 
         Their workflow has ended, was never written, or (then True) was dequeued by this executor: only it knows whether
-        it executes them. Also those that are to be cancelled: their process may be gone.
+        it executes them. Runs to be cancelled are included, since their process may be gone.
         """
         workflow = self._workflows.c
         number = sa.cast(RUNS.c.segment, sa.Text)
@@ -434,7 +436,7 @@ class Store:
     def write(self, run_id: str, epoch: int, starts: Rows, settled: Rows = (), texts: Rows = ()) -> None:
         """Record in one transaction which steps start (or start again), how steps have settled, and chunks of text."""
         with self.connection() as connection:
-            if not (self.is_sqlite or settled):  # the next commit writes it, too
+            if not (self.is_sqlite or settled):  # the next commit makes it durable
                 connection.execute(_LAZY_COMMIT)
             if texts:
                 self._lock_run(connection, run_id, epoch)
@@ -544,7 +546,7 @@ class Store:
         self.engine.dispose()
 
 
-# These run twice for each step, so each is one prepared statement; it writes only while the run is still ours.
+# These run twice for each step, so each is one prepared statement, which only writes while this worker owns the run.
 _START: Final = """
 INSERT INTO aros_durable_steps (run_id, name, kind, seq, attempt, started)
 SELECT run_id, CAST(:name AS TEXT), CAST(:kind AS TEXT), CAST(:seq AS BIGINT), 1,
@@ -582,5 +584,5 @@ def _intact(run: RunRow) -> RunRow:
 
 
 def _values(row: RunRow | StepRow | Ending) -> dict[str, Any]:
-    """Return the columns of a row. Not `asdict`, which would copy nested values."""
+    """Return the columns of a row without copying nested values, unlike `asdict`."""
     return {each.name: getattr(row, each.name) for each in fields(row)}

@@ -67,14 +67,14 @@ _open: Temporal | None = None
 
 
 class _Rows:
-    """Stores in the memory of a workflow what other engines store in a database; a replay computes it again."""
+    """Keeps the rows of a run in the memory of its workflow; a replay computes them again."""
 
     def __init__(self, run: RunRow) -> None:
         self.run = run
         self.steps: dict[str, StepRow] = {}
 
     def write(self, run_id: str, epoch: int, starts: Table, settled: Table = (), texts: Table = ()) -> None:
-        """Record which steps start, and how steps have settled. Text is not shown while it is written."""
+        """Record which steps start, and how steps have settled. Live text is not stored."""
         del epoch, texts
         for row in (*starts, *settled):
             new = StepRow(run_id=run_id, name=row["name"], kind=row["kind"], seq=row["seq"])
@@ -145,8 +145,8 @@ class _ArosRun:
         return await recording.finish(result)
 
     async def _make_call(self, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
-        """Make a call as one activity. If its worker is lost, it is repeated where the run continues."""
-        del keep  # the workflow has it in memory, like its steps
+        """Make a call as one activity. If its worker is lost, the worker that continues the run makes it again."""
+        del keep  # the workflow keeps calls in memory, like its steps
         record = self._calls[key] = await _open_engine().make(workflow.info().workflow_id, key, make)
         return record
 
@@ -160,7 +160,7 @@ class _ArosRun:
 
     @workflow.signal
     def answer(self, value: dict[str, Any]) -> None:
-        """Take the answer to a pause."""
+        """Receive the answer to a pause."""
         if self._rows is not None and self._rows.run.status == "paused" and self._answer is None:
             self._answer = value
 
@@ -386,7 +386,7 @@ class Temporal:
         """Make a call of a run that is executed in this process."""
         found = self._makes.get((run_id, key))
         if found is None:
-            raise _not_here(f"{key} of run {run_id} is no longer executed here")
+            raise _not_here(f"{key} of run {run_id} is no longer executed by this process")
         make, context = found
         making = asyncio.get_running_loop().create_task(_await(make), context=context)
         try:
@@ -453,7 +453,7 @@ def _as_activity(step: PipelineStep) -> PipelineStep | None:
     async def function(value: Any, /, **params: Any) -> Any:
         calls = recorder()
         if calls is None:
-            raise AssertionError(f"step {step.name!r} runs outside a recording")
+            raise AssertionError(f"step {step.name!r} runs outside of a recorded run")
 
         async def make() -> CallMade:
             return CallMade({"value": as_saved(await step.call(value, **params), f"step {step.name!r}")})

@@ -1,4 +1,4 @@
-"""The event log: append-only, in memory or in a database, and read by pure folds.
+"""The event log: append-only, stored in memory or in a database, and read by pure folds.
 
 The log is the only state of an ensemble: everything else is derived by reading it from the beginning. The events of one
 turn are appended together or not at all, so a run that was killed resumes at its turn.
@@ -25,7 +25,7 @@ NewEvent: TypeAlias = tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str
 """An event to append: `(kind, actor, payload)` or `(kind, actor, payload, meta)`."""
 _Plain: TypeAlias = tuple[str, str, dict[str, Any], dict[str, Any]]
 _OWN: Final = object()
-"""For `fold`: begin with the `start` of the projection."""
+"""The default of `fold`: begin with the `start` of the projection."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ _KIND: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 def wrong_kind(text: str) -> str | None:
     """Return the error in the name of an event kind, or None if the name is valid."""
     if _KIND.fullmatch(text) is None:
-        return f"a kind is lower-case words joined by dots, such as agent.spoke, not {text!r}"
+        return f"a kind must be lower-case words joined by dots, such as agent.spoke, not {text!r}"
     return None
 
 
@@ -37,7 +37,7 @@ def _granted_kinds(kinds: Sequence[str]) -> Sequence[str]:
         message = f"{', '.join(taken)} cannot be granted; reserved are {', '.join(RESERVED)}"
         raise ValueError(message)
     if not kinds:
-        message = "an agent needs at least one kind that it may emit"
+        message = "an agent needs at least one kind of event that it may emit"
         raise ValueError(message)
     return kinds
 
@@ -45,7 +45,7 @@ def _granted_kinds(kinds: Sequence[str]) -> Sequence[str]:
 def _further(names: Sequence[str]) -> Sequence[str]:
     always = [name for name in names if name in ("kind", "text")]
     if always:
-        message = f"every event has {' and '.join(always)}; list only additional fields"
+        message = f"every event already has {' and '.join(always)}; list only additional fields"
         raise ValueError(message)
     return names
 
@@ -134,18 +134,18 @@ def read_manifest(given: Manifest | dict[str, Any] | str | Path) -> Manifest:
     if isinstance(given, Manifest):
         return given
     if not isinstance(cast("object", given), (dict, str, Path)):
-        raise UsageError(f"a manifest is a Manifest, a mapping, or the path of a YAML file with one, not {given!r}")
+        raise UsageError(f"expected a Manifest, a mapping, or the path of a YAML file, not {given!r}")
     source = "manifest"
     if not isinstance(given, dict):
         source = str(given)
         try:
             given = yaml.safe_load(Path(given).read_text(encoding="utf-8"))
         except OSError as error:
-            raise UsageError(f"{source}: cannot be read: {error.strerror or error}") from error
+            raise UsageError(f"cannot read {source}: {error.strerror or error}") from error
         except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise UsageError(f"{source}: is not YAML: {error}") from error
+            raise UsageError(f"{source}: invalid YAML: {error}") from error
         if not isinstance(given, dict):
-            raise UsageError(f"{source}: a manifest is a mapping with `name`, `persona` and `may_emit`")
+            raise UsageError(f"{source}: a manifest must be a mapping with `name`, `persona` and `may_emit`")
     try:
         return Manifest.model_validate(given)
     except ValidationError as error:

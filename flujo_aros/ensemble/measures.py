@@ -11,11 +11,11 @@ from typing import Final
 
 _WORD: Final = re.compile(r"\w+")
 _LONG: Final = 4
-"""The minimum number of letters of a word that is characteristic of its speaker."""
+"""The minimum length of a word that counts as characteristic of its speaker."""
 _STUTTERS: Final = 12
 """The minimum number of words of a line whose own repetition is measured."""
 _LOOP: Final = re.compile(r"(.{1,40}?)\1{2,}", re.DOTALL)
-"""The same letters three times or more in a row, within words too."""
+"""Matches the same letters three or more times in a row, even within words."""
 _MOST_LOOKED_AT: Final = 2_000
 
 

@@ -18,7 +18,7 @@ MOST_SHRUNK: Final = 0.2
 """The share of its beliefs, in characters, that an agent may lose in one reflection."""
 SEEN_BY_REFLECTION: Final = 20
 MOST_BELIEFS: Final = 8
-"""The maximum number of beliefs: one more retires an old one, so the prompt does not grow with the log."""
+"""The maximum number of beliefs: a further one retires an old one, so the prompt does not grow with the log."""
 
 
 class ReflectionTracker:
@@ -122,7 +122,7 @@ class Beliefs:
             return problem
         before_size, after_size = sum(map(len, self._held.values())), sum(map(len, after.values()))
         if after_size < (1 - MOST_SHRUNK) * before_size:
-            return f"it would shrink memory from {before_size} to {after_size} characters, by more than a fifth"
+            return f"the change would shrink memory from {before_size} to {after_size} characters, by more than a fifth"
         return None
 
     def apply(self, deltas: Sequence[Delta]) -> str | None:

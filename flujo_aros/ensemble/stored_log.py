@@ -76,14 +76,14 @@ class StoredLog:
 
     @contextmanager
     def _transaction(self, doing: str) -> Generator[Connection]:
-        """Open a transaction. `IntegrityError` passes through to the writer, which handles it."""
+        """Open a transaction. `IntegrityError` is not converted, because the writer handles it."""
         try:
             with self._engine.begin() as connection:
                 yield connection
         except IntegrityError:
             raise
         except SQLAlchemyError as error:
-            raise UsageError(f"the event log {shown(self._engine.url)} cannot be {doing}: {cause(error)}") from error
+            raise UsageError(f"the event log {shown(self._engine.url)} could not be {doing}: {cause(error)}") from error
 
 
 def _json(value: dict[str, Any]) -> str:

@@ -35,7 +35,7 @@ def stage_line(event: LogEvent) -> str:
 
 @starting_at(tuple[str, ...]())
 def stage(lines_so_far: tuple[str, ...], event: LogEvent, *, lines: int = 12) -> tuple[str, ...]:
-    """Return the last lines of the stage, as many as fit on a terminal."""
+    """Return the last lines that were spoken, as many as fit on a terminal."""
     return (*lines_so_far, stage_line(event))[-lines:]
 
 
@@ -75,7 +75,7 @@ class AgentStats:
 
 
 _WORDS: Final = {"raw": "raw_fallback", "corrected": "corrected_kinds", "refused": "reflections_refused"}
-"""The names of statistics in JSON that differ from the names of the fields."""
+"""JSON names of statistics that differ from the names of their fields."""
 _SUMS: Final = ("corrected", "reasks", "reworded", "repetition", "drift", "requests", "input_tokens", "output_tokens")
 """The statistics that are sums over all events."""
 

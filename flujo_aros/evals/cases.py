@@ -27,7 +27,7 @@ DATASETS: Final = (".yaml", ".yml", ".json")
 """The suffixes of pydantic-evals datasets; any other file has one JSON value on each line."""
 _KEYS: Final = ("input", "id", "context", "expected", "check", "metadata")
 _LABELS: Final = ("expected", "check", "metadata")
-_FORM: Final = 'a row with an input is {"input": …, "id": …, "context": {…}, "expected": …}'
+_FORM: Final = 'an object with an input has the form {"input": …, "id": …, "context": {…}, "expected": …}'
 _SPOOLED: Final = 1_000_000
 
 
@@ -151,8 +151,8 @@ class CaseFile:
         for case in cases:
             if case.error and self.total == 0 and self._is_one_array():
                 raise UsageError(
-                    f"{self._option}: this is one JSON array; write one JSON value on each line, as `jq -c '.[]'` "
-                    "writes them"
+                    f"{self._option}: the file is a single JSON array; write one JSON value per line, for example with "
+                    "`jq -c '.[]'`"
                 )
             if case.key in seen:
                 raise UsageError(
@@ -213,9 +213,9 @@ def _case(number: int, line: int, text: str) -> Case:
     if unknown:
         return Case(id=name, error=f"line {line}: {_unknown_keys(unknown)}", mark=mark)
     if not isinstance(context, dict | None):
-        return Case(id=name, error=f"line {line}: `context` is an object, not {json.dumps(context)}", mark=mark)
+        return Case(id=name, error=f"line {line}: `context` must be an object, not {json.dumps(context)}", mark=mark)
     if not isinstance(check, str | None):
-        return Case(id=name, error=f"line {line}: `check` is an expression, not {json.dumps(check)}", mark=mark)
+        return Case(id=name, error=f"line {line}: `check` must be an expression, not {json.dumps(check)}", mark=mark)
     return Case(
         found["input"],
         found.get("expected", UNLABELLED),
@@ -237,7 +237,7 @@ def _unknown_keys(keys: list[str]) -> str:
             return f"unknown key {key!r}; did you mean {near!r}?"
     listed = ", ".join(map(repr, keys))
     return (
-        f"unknown {'key' if len(keys) == 1 else 'keys'} {listed} beside `input`; {_FORM}: put other values into "
+        f"unknown {'key' if len(keys) == 1 else 'keys'} {listed} next to `input`; {_FORM}: put other values into "
         "`context` or `metadata`, or the whole object under `input`"
     )
 
@@ -245,14 +245,14 @@ def _unknown_keys(keys: list[str]) -> str:
 def _without_input(found: Mapping[str, Any]) -> str | None:
     """Return the reason why an object without `input` is not itself an input, or None if it is one.
 
-    It contains an answer that no model may see, or its input under another name.
+    Such an object contains an answer that no model may see, or its input under another name.
     """
     near = get_close_matches("input", [key for key in found if key not in _KEYS], 1, 0.75)
     if not {"expected", "check"} & found.keys() and not (near and any(key in _KEYS for key in found)):
         return None
     if near:
         return f"unknown key {near[0]!r}; did you mean 'input'?"
-    return f"there is no key 'input', only {', '.join(map(repr, found))}; {_FORM}"
+    return f"the key 'input' is missing; found {', '.join(map(repr, found))}; {_FORM}"
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -269,8 +269,8 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _error_text(error: ValueError | RecursionError) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg}, column {error.colno}; one JSON value on each line is expected"
-    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        return f"{error.msg}, column {error.colno}; expected one JSON value per line"
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 # Datasets of pydantic-evals, as YAML or JSON: `cases` of `name`, `inputs`, `expected_output`, `metadata`, `evaluators`.
@@ -278,7 +278,7 @@ def _error_text(error: ValueError | RecursionError) -> str:
 _APPLIED: Final = ("EqualsExpected", "Equals")
 _CASE_KEYS: Final = ("name", "inputs", "expected_output", "metadata", "evaluators")
 _OWN: Final = ("context", "check")
-"""Other keys of a case, which are kept under `metadata`, in `aros`."""
+"""The other keys of a case, which are stored in its `metadata` under `aros`."""
 
 
 def read_dataset(file: str | Path, option: str = "cases") -> list[Case]:
@@ -303,7 +303,9 @@ def _dataset_of(file: str | Path, option: str) -> tuple[list[Case], tuple[str, .
         raise UsageError(f"{option}: {str(file)!r} cannot be read: {' '.join(str(error).split())}") from error
     cases = found.get("cases") if is_dict(found) else None
     if not is_list(cases):
-        raise UsageError(f"{option}: {str(file)!r} has no list `cases`, so it is not a pydantic-evals dataset")
+        raise UsageError(
+            f"{option}: {str(file)!r} does not contain a list `cases`, so it is not a pydantic-evals dataset"
+        )
     read = [_of_dataset(number, each, f"{option}: {str(file)!r}: case {number}") for number, each in enumerate(cases)]
     named = [*_evaluators(found), *(name for case in cases for name in _evaluators(case))]
     return read, tuple(dict.fromkeys(name for name in named if name not in _APPLIED))

@@ -40,7 +40,7 @@ class Verdict(StrEnum):
     RIGHT = "right"
     WRONG = "wrong"
     REFUSED = "refused"
-    """The run ended without a value: it failed, degraded, or is waiting for a person."""
+    """The run has no value: it failed, degraded, or is waiting for a person."""
     UNJUDGED = "unjudged"
     """The case has no expected output, its check cannot be evaluated, or the judge returned no verdict."""
     UNRECORDED = "unrecorded"
@@ -66,7 +66,7 @@ class CaseResult:
     repaired: frozenset[str] = frozenset()
     """The paths of the fields that were repaired when the reply was read."""
     labelled: bool = True
-    """Whether the case says what is expected."""
+    """Whether the case specifies an expected result."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -90,7 +90,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many cases or fields of one kind were right, wrong or refused."""
+    """The number of cases or fields of one kind that were right, wrong or refused."""
 
     name: str
     right: int = 0
@@ -184,7 +184,7 @@ class Evaluation:
 
     @property
     def by_model(self) -> tuple[Share, ...]:
-        """The cases in which each model was asked, with its usage."""
+        """The number of cases in which each model was called, and its usage."""
         names = dict.fromkeys(model for each in self.results for model in each.models)
         return tuple(
             _share(
@@ -292,7 +292,7 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
     for case in rows:
         if case.error is not None:
             raise UsageError(case.error)
-        case.live_input()  # a file that is missing stops an evaluation before its first call
+        case.live_input()  # a missing file stops an evaluation before its first call
     task = _Evaluating(
         runner if isinstance(runner, Runner) else Runner(runner),
         match,
@@ -431,7 +431,7 @@ class _Evaluating:
                 continue
             if not holds:
                 return Verdict.WRONG, f"{check.source.strip()} does not hold", scored, Usage()
-        if unknown and (not bad or self.judge is not None):  # without a judge, a wrong field is still wrong
+        if unknown and (not bad or self.judge is not None):  # without a verdict of the judge, the comparison decides
             return Verdict.UNJUDGED, unknown, (), Usage()
         if not bad:
             return Verdict.RIGHT, "", scored, Usage()
@@ -444,7 +444,7 @@ class _Evaluating:
     async def _ask_judge(
         self, case: Case, output: Any, scored: tuple[FieldScore, ...]
     ) -> tuple[Verdict, str, tuple[FieldScore, ...], Usage]:
-        """Return the verdict of the judge. One that is not a typed value, or was synthesized, does not count."""
+        """Return the verdict of the judge. A verdict that is not a typed value, or was synthesized, does not count."""
         judge, paying = self.judge, PaidCalls(self.limits, self.cache)
         if judge is None:
             raise AssertionError("there is no judge")

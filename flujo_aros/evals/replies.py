@@ -1,4 +1,4 @@
-"""Recorded replies: a cache in a file, and the replies of one evaluation for the next one."""
+"""Recorded replies: a cache in a file, and replies of one evaluation that another one reuses."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ReplyCache:
                 self._connection.close()
                 raise
         except (OSError, sqlite3.Error) as error:
-            cure = "move or delete it, and a new one will be created" if path.is_file() else "a cache is a SQLite file"
+            cure = "move or delete it to create a new one" if path.is_file() else "a cache is a SQLite file"
             why = getattr(error, "strerror", None) or error
             raise UsageError(f"the cache {str(file)!r} cannot be used: {why}; {cure}") from error
 
@@ -91,9 +91,7 @@ class ReplyCache:
         self._execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def _execute(self, statement: str, parameters: tuple[object, ...]) -> tuple[str, str] | None:
-        """Return the first row of the result. An error is logged: a reply that was paid for must
-        not be lost with it.
-        """
+        """Return the first row of the result. Errors are only logged, since they must not lose a paid reply."""
         try:
             with closing(self._connection.cursor()) as cursor:
                 row: tuple[str, str] | None = cursor.execute(statement, parameters).fetchone()
@@ -134,7 +132,7 @@ class Replies:
 
 
 def _call_words(step: str, kind: str) -> str:
-    """Return a call by its label, in words.
+    """Return a readable description of the call with this label.
 
     >>> _call_words("read", "first 1"), _call_words("read", "llm_repair 2")
     ("the first call of step 'read'", "call 2 of llm_repair in step 'read'")

@@ -18,7 +18,7 @@ Match: TypeAlias = Literal["exact", "fields"]
 
 @dataclass(frozen=True, slots=True)
 class FieldScore:
-    """Whether one field of an output is right. The same field in all items of a list has one path, `items[].qty`."""
+    """The verdict on one field of an output. The same field in all items of a list has one path, `items[].qty`."""
 
     place: str
     right: bool

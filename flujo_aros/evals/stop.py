@@ -1,4 +1,4 @@
-"""Runs many cases concurrently, and decides when to start no more of them because they would only cost money."""
+"""Runs many cases concurrently, and stops early when further cases would only cost money."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ R = TypeVar("R")
 
 _VARIES: Final = re.compile(r"\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
 SAME_FAILURES: Final = 10
-"""The number of identical failures in succession after which no further case is started."""
+"""The number of consecutive identical failures after which no further case is started."""
 
 
 @dataclass(slots=True)
 class Stop:
     """When to stop starting cases; None means never. Cases in progress are finished.
 
-    `max_cost` is in US dollars and counts actual payments. `max_same_failures` counts failures in succession with
-    the same cause, so that a wrong key or a prompt that never works does not cost a whole file.
+    `max_cost` is in US dollars and counts actual payments. `max_same_failures` counts consecutive failures with the
+    same cause, so that a wrong API key or a prompt that never works does not waste a whole file of calls.
 
     >>> stop = Stop(max_failures=1)
     >>> stop.ended(Usage(requests=1), "no connection")
@@ -35,7 +35,7 @@ class Stop:
     max_failures: int | None = None
     max_same_failures: int | None = SAME_FAILURES
     case: str = "case"
-    """The word for a case in `reason`."""
+    """The noun used for a case in `reason`."""
     paid: Usage = field(default_factory=Usage)
     failures: int = 0
     reason: str | None = None

@@ -1,7 +1,7 @@
 """Recovery of replies that cannot be read: the ladder, as plans that do no I/O.
 
 The input is a `Task` (a contract, the question of the run, where the schema is enforced) and the first `Reply`. The
-output is an `Outcome`: accepted, degraded or rejected, with an `Attempt` for each try.
+output is an `Outcome`: accepted, degraded or rejected, with one `Attempt` for each stage that was tried.
 
 1. `read_reply` reads the first reply (`plan`). If it is accepted, nothing else happens.
 2. `Ladder.climb` (`ladder`) goes through its stages in order. A stage that does not handle the reason of the rejection,

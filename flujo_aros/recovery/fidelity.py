@@ -103,14 +103,14 @@ def folded(text: str) -> str:
 
 
 MADE_UP: Final = "not_in_output"
-"""The issue code for such a value where a repair with that risk is not allowed."""
+"""The issue code for an invented value if the contract does not allow a repair of that risk."""
 
 _NUMBER: Final = re.compile(r"-?\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?")
 _DIGITS: Final = re.compile(r"\d+")
 _WORD: Final = re.compile(r"[^\W_]+")
 _ESCAPE: Final = re.compile(r"\\(?:u(?P<code>[0-9A-Fa-f]{4})|[nrt\\])?")
 _SHORT: Final = 4
-"""A shorter text counts only at the start of a word."""
+"""Texts shorter than this only match at the start of a word."""
 _MANY: Final = 4
 """A string with at least this many words may be paraphrased."""
 _LOOK_AHEAD: Final = 12
@@ -363,12 +363,12 @@ _PLACEHOLDER: Final = re.compile(
 _BLANK: Final = re.compile(r"\s*(?:<[^<>/]{1,80}>|\.{2,6}|…|_{3,})\s*")
 _TYPES: Final = frozenset({"string", "str", "text", "integer", "int", "number", "float", "boolean", "bool"})
 _BLANK_FIRST: Final = re.compile(
-    # A JSON text up to its first value, if that value is a blank, empty or missing.
+    # Matches a JSON text up to its first value, if that value is a placeholder, empty or missing.
     r'\s*(?:[\[{]\s*(?:"(?:[^"\\]|\\.|(?!))*+"\s*:\s*)?|(?!))*+'
     rf'(?:"\s*(?:[<….\\]|_{{3}}|(?:{"|".join(sorted(_TYPES))})")|-?0|null|false|[\]}}])'
 )
 _MAY_BE_BLANK: Final = re.compile(rf"[<&…\\]|\.\.|___|{'|'.join(sorted(_TYPES))}")
-"""Text that may have a blank, also in escapes; most replies have none, and their values need no walk."""
+"""Text that may contain a placeholder, even escaped; the values of other replies, which are most, are not searched."""
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _OF_TYPES: Final = ("type", "format", "schema", "kind")
 _OF_SIGNS: Final = (
@@ -380,7 +380,7 @@ Blanks: TypeAlias = Literal["left", "maybe"]
 _LOOK_BACK: Final = 800
 _SENTENCE: Final = 4
 _SAID: Final = 3
-"""This many words cannot be a coincidence, in a field of an answer or in speech."""
+"""The number of words that cannot match by coincidence, in a field of an answer or in speech."""
 
 
 @dataclass
@@ -395,7 +395,7 @@ class Examples:
         return self.prompt()
 
     def hold(self, value: Any, contract: Contract[Any]) -> bool:
-        """Return whether a value is one of them, and no other part of the prompt contains its words.
+        """Return whether a value is an example of the prompt, and no other part of the prompt contains its words.
 
             An answer may legitimately equal an example: the label of a classification, a short phrase, or words from
             the input. So only words or numbers that cannot be a coincidence count.
@@ -417,7 +417,7 @@ class Examples:
         for place, leaf in _leaves(plain):
             if not _weight(leaf):
                 continue
-            if _written(leaf) not in self.text:  # the usual case: most values do not occur in the prompt
+            if _written(leaf) not in self.text:  # the common case: most values do not occur in the prompt
                 return False
             if not _is_choice(contract, place):
                 distinctive.append(leaf)

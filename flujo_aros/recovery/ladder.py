@@ -54,7 +54,7 @@ class Ladder(Configured):
     deadline: float | None = Field(default=None, ge=0)
     """The number of seconds after the first reply in which calls may start; a running call is not interrupted."""
     adaptive: bool = False
-    """Order the stages by their past success, and leave out those that never produced a value."""
+    """Whether to order the stages by past success, and skip those that never produced a value."""
 
     @field_validator("stages", mode="before")
     @classmethod
@@ -124,7 +124,7 @@ def _reject_empty_event(outcome: Outcome[T], stages: Sequence[AnyStage]) -> Outc
 def read_first(
     reply: Reply, contract: Contract[T], ladder: Ladder, examples: Examples | None, *, capture: bool
 ) -> Outcome[T]:
-    """Read the first reply, before any stage. A CLEAN value needs no stage."""
+    """Read the first reply, before any stage. A CLEAN value needs no recovery."""
     outcome = read_reply(reply, contract)
     if isinstance(outcome, Accepted) and may_echo(outcome, examples, contract):
         outcome = unechoed(outcome, examples, contract, ask=_asks_again(ladder.stages))
@@ -222,7 +222,7 @@ class Climb(Generic[T]):
                 return read if isinstance(read, Accepted) else degraded
             if outcome is not past.latest:  # a reply was read in this stage
                 past = past.then(stage.stage, outcome, enforced=self._enforced)
-        if isinstance(read, Accepted):  # an event that says nothing, if there is nothing better
+        if isinstance(read, Accepted):  # an empty event, if there is nothing better
             return read
         return self._with_attempts(past.spoken if self._task.contract.mode in ("tagged", "text") else past.first)
 
@@ -238,7 +238,7 @@ class Climb(Generic[T]):
         never produced a value."""
         why = stage.passes(self._task, past)
         if why is None and stage.fallback and self._fallbacks >= self._ladder.max_stages:
-            why = f"max_stages is {self._ladder.max_stages}, and that many fallback stages have run"
+            why = f"max_stages is {self._ladder.max_stages}, and as many fallback stages have run"
         if why is None and stage.asks:
             why = self._against_call() or self._evidence_against(stage)
         return why
@@ -249,7 +249,7 @@ class Climb(Generic[T]):
         if self._refusal is not None:
             return self._refusal
         if self._calls >= limits.max_calls:
-            return f"max_calls is {limits.max_calls}, and that many calls were made"
+            return f"max_calls is {limits.max_calls}, and as many calls were made"
         if limits.max_cost is not None and self._cost >= limits.max_cost:
             return f"max_cost is ${limits.max_cost}, and ${self._cost} was spent"
         if limits.deadline is not None and self._now() - self._began >= limits.deadline:
@@ -383,12 +383,12 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
     if not settings.enabled:
         return _NOTHING
     degrade = (Degrade(),) if settings.fallback.degrade_to_string else ()
-    # Not by identity: it may have been compiled again after leaving the cache.
+    # Not compared by identity, because it may have been evicted from the cache and compiled again.
     plain = contract.mode == PLAIN_TEXT.mode and type(contract.values) is type(PLAIN_TEXT.values)
     if plain and contract.json_schema == PLAIN_TEXT.json_schema:
         if contract.checks:
             return Ladder(stages=(Resume(), Retry(), *degrade))
-        # Only a truncated or runaway text is rejected: asked again, the model would run away again.
+        # Only a truncated or runaway text is rejected: if asked again, the model would run away again.
         return Ladder(stages=(Resume(), *degrade), max_calls=1)
     if isinstance(contract, TaggedContract):
         retries = contract.max_retries

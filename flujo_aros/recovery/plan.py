@@ -16,12 +16,12 @@ from flujo_aros.recovery.fidelity import Examples
 from flujo_aros.usage import Usage
 
 _ENOUGH: Final = 20
-"""A stage is left out after this many tries without a success."""
+"""The number of unsuccessful attempts after which an adaptive ladder skips a stage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Achieved:
-    """The record of a stage for one model and one schema: tries, successes, and cost."""
+    """The record of a stage for one model and one schema: attempts, successes, and cost."""
 
     tries: int
     successes: int
@@ -30,19 +30,21 @@ class Achieved:
 
     @property
     def hopeless(self) -> bool:
-        """Whether the stage was tried often without success, so that it is left out."""
+        """Whether the stage was tried so often without success that it is skipped."""
         return self.tries >= _ENOUGH and not self.successes
 
     @property
     def worth(self) -> float:
-        """Values per call, counting one extra success and one extra failure, so that few tries weigh little."""
+        """The expected number of values per call, smoothed with one success and one failure so that few attempts weigh
+        little.
+        """
         calls_each = self.calls / self.tries if self.tries and self.calls else 1
         return (self.successes + 1) / (self.tries + 2) / max(calls_each, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Past results by model, schema fingerprint and stage. The same table always gives the same ladder.
+    """Past results by model, schema fingerprint and stage. Equal tables always yield equal ladders.
 
     >>> table = Evidence.of([("m", "abc", "retry", Achieved(tries=30, successes=0))])
     >>> table.about("m", "abc", "retry").hopeless
@@ -53,11 +55,11 @@ class Evidence:
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, str, str, Achieved]]) -> Evidence:
-        """Return a table of rows (model, schema fingerprint, stage, what was achieved)."""
+        """Return a table of rows (model, schema fingerprint, stage, record)."""
         return cls(tuple(((model, schema, stage), achieved) for model, schema, stage, achieved in rows))
 
     def about(self, model: str, schema_hash: str, stage: str) -> Achieved:
-        """Return the record of a stage. An unknown stage has no tries."""
+        """Return the record of a stage. The record of an unknown stage is empty."""
         return dict(self.table).get((model, schema_hash, stage), Achieved(0, 0))
 
 
@@ -65,13 +67,13 @@ T = TypeVar("T")
 
 
 Way: TypeAlias = Literal["bare", "bare_constrained", "conversation", "constrained"]
-"""How a model is asked: `bare` = the prompt alone, without tools or history; `conversation` = the messages of the run
-again, then `said`, then the prompt; `bare_constrained` and `constrained` = the same two, with the provider enforcing
-the schema.
+"""How a request is sent to the model: `bare` = the prompt alone, without tools or history; `conversation` = the
+messages of the run again, then `said`, then the prompt; `bare_constrained` and `constrained` = the same two, with the
+provider enforcing the schema.
 """
 
 Native: TypeAlias = Literal["no", "can", "on"]
-"""Whether the provider enforces schemas: it cannot, it can but was not asked to, or it was asked to already."""
+"""Whether the provider enforces schemas: not supported, supported but not requested, or already requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +111,12 @@ class Reply:
 
     `fault` names a provider error that replaced the reply or broke it off (then `text` is what arrived with the error,
     if anything), `fault_code` is its kind (`http_400`), and `retry_after` the seconds to wait according to the
-    provider. `in_words` means that the error was about the requested output format, so instructions alone may work.
-    `objections` are the issues raised beyond the contract, for example by the host framework's validator, or the reason
-    why there is no text. `refused` means that the provider reports that its filter ended the reply, `thought` that the
-    text comes from the model's thinking and its reply is empty. `unmade` is the reason why no call was made: there is
-    nothing to read, and the stage ends. With `used_up`, a limit of the caller is reached and no stage may make another
-    call.
+    provider. `in_words` means that the error concerned the requested output format, so that a prompt without it may
+    work. `objections` are the issues raised beyond the contract, for example by the host framework's validator, or the
+    reason why there is no text. `refused` means that the provider reports that its filter ended the reply, `thought`
+    that the text comes from the model's thinking and its reply is empty. `unmade` is the reason why no call was made:
+    there is nothing to read, and the stage ends. With `used_up`, a limit of the caller is reached and no stage may make
+    another call.
     """
 
     text: str
@@ -267,13 +269,13 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
     if isinstance(outcome, Accepted) and reply.objections:
         return Rejected(Reason.INVALID, reply.objections, reply.text)
     if isinstance(outcome, Rejected) and reply.objections and not reply.text.strip():
-        return replace(outcome, issues=reply.objections)  # why there is nothing to read
+        return replace(outcome, issues=reply.objections)  # the reason why there is nothing to read
     made_up = isinstance(outcome, Accepted) and outcome.trust is Trust.SYNTHESIZED
     if made_up and reply.fault is not None and reply.in_words:
         return Rejected(Reason.NO_JSON, (Issue("$", reply.fault_code, reply.fault),), reply.text)
     if reply.refused and (isinstance(outcome, Rejected) or made_up):
         issue = Issue("$", "content_filter", "the provider's filter ended the reply")
-        if not isinstance(outcome, Rejected):  # prose that a filter broke off is not an answer
+        if not isinstance(outcome, Rejected):  # prose interrupted by a filter is not an answer
             return Rejected(Reason.REFUSED, (issue,), reply.text)
         return replace(outcome, reason=Reason.REFUSED, issues=(issue, *outcome.issues))
     if isinstance(outcome, Rejected) and reply.truncated and outcome.reason in _UNFINISHED:
@@ -295,7 +297,7 @@ def _read_oddly(reply: Reply, contract: Contract[T]) -> Outcome[T]:
         outcome = read(reply.text, contract, truncated=reply.truncated)
         return _with_inferred_repair(outcome, "from-thinking", (0, end)) if isinstance(outcome, Accepted) else outcome
     if reply.truncated and contract.risk >= Risk.INFERRED:
-        # Unlike a budget, an error does not make it likely that the model was about to continue.
+        # Unlike a token limit, an error does not suggest that the model would have continued.
         outcome = read(reply.text, contract)
         if isinstance(outcome, Accepted) and ends_by_itself(outcome):
             return _with_inferred_repair(outcome, BROKEN_OFF.replace("_", "-"), (end, end))

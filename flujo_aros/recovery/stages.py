@@ -75,15 +75,16 @@ T = TypeVar("T")
 class Retry(Rung):
     """Ask again in the same conversation: the failing reply, what was wrong with it, and a stricter instruction.
 
-    If the provider can enforce the schema, it does, because instructions alone seldom help a small model. If the schema
-    was not enforced before and rules out the error, just the question is asked again, since feedback on a format that
-    can no longer be wrong would only cost tokens. A reply that violates the schema shows that the provider ignores it:
-    that attempt does not count, and the feedback follows. A model that repeats the schema is asked to answer in plain
-    prose instead, from which `extract` reads the value.
+    If the provider can enforce the schema, this is requested, because instructions alone seldom help a small model. If
+    the schema was not enforced before and rules out the error, just the question is asked again, since feedback on a
+    format that can no longer be wrong would only cost tokens. A reply that violates the schema shows that the provider
+    ignores it: that attempt does not count, and the feedback follows. A model that repeats the schema is asked to
+    answer in plain prose instead, from which `extract` reads the value.
     """
 
-    # Not TOO_LARGE: the next one would be just as large. PROVIDER only if the output format caused the error. TRUNCATED
-    # only for a runaway reply, or if the provider broke off: anything else would be cut again at the same place.
+    # Not TOO_LARGE: the next reply would be just as large. PROVIDER only if the output format caused the error.
+    # TRUNCATED only for a runaway reply, or if the provider broke off: anything else would be cut again at the same
+    # place.
     answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.TOO_LARGE}
 
     sees_question: ClassVar[bool] = True
@@ -106,7 +107,7 @@ class Retry(Rung):
         # No budget cut the reply, so the same question may be asked again.
         once_more = find_runaway(past.current.text) or has_issue(past.current, LEFT_OPEN, BROKEN_OFF)
         if cut and not once_more and not self.enforces(task, past):
-            return "the reply was cut off, and a retry with the same budget would be cut off again"
+            return "the reply was cut off, and a retry with the same token limit would be cut off again"
         return None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:
@@ -120,7 +121,7 @@ class Retry(Rung):
         return failing.reason is not Reason.PROVIDER and plain_value(failing.text, task.contract.json_schema) is None
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
-        """Ask until a reply is accepted or the attempts are used up."""
+        """Ask until a reply is accepted or no attempts are left."""
         # After an error about the output format there is no reply to correct: the same question is asked in another
         # format.
         unanswered = past.spoken.reason is Reason.PROVIDER
@@ -135,7 +136,7 @@ class Retry(Rung):
             prompt = prompts.plain_prompt(task.contract) if plainly else prompts.form_prompt(task.contract)
             if not plainly and failing.reason is not Reason.PROVIDER:
                 prompt = prompts.retry_prompt(task.contract, failing)
-            # An echo would only be echoed again, and an empty reply is not worth showing.
+            # The model would only repeat an echo again, and there is no point in showing an empty reply.
             wrote = strip_runaway(failing.text)
             said = () if plainly or not wrote.strip() else (*turns, wrote)
             if unchanged and attempt == 1:
@@ -178,7 +179,7 @@ class Constrain(Rung):
         return "the model has no mode that enforces this schema" if task.native == "no" else None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:  # noqa: ARG002 (one shape for all stages)
-        """Return True unless the stage is skipped."""
+        """Return whether the provider can enforce the schema and was not yet asked to."""
         return task.native == "can"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
@@ -202,7 +203,7 @@ class Escalate(Rung):
     """The maximum number of attempts."""
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
-        """Ask until a reply is accepted or the attempts are used up."""
+        """Ask until a reply is accepted or no attempts are left."""
         outcome: Outcome[T] = past.latest
         for attempt in range(1, self.attempts + 1):
             prompt = prompts.form_prompt(task.contract)
@@ -525,7 +526,7 @@ class LlmRepair(Rung):
         return None
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
-        """Ask until a reply is accepted, the attempts are used up, or the model says that it cannot be done."""
+        """Ask until a reply is accepted, no attempts are left, or the model reports that a repair is impossible."""
         failing = past.current
         outcome: Outcome[T] = failing
         way: Way = "bare_constrained" if self._is_enforced(task) else "bare"
@@ -545,8 +546,8 @@ class LlmRepair(Rung):
                 return outcome
             if has_issue(outcome, MADE_UP):
                 return outcome  # the output does not contain it; asking again would invite the model to invent it
-            # Only an output that has the content may replace the failing one: prose would have lost it, and so has one
-            # that changed what was right.
+            # Only an output that has the content may replace the failing one: a reply in prose has lost it, and so has
+            # one that changed a correct part.
             if has_issue(outcome, "changed"):
                 failing = replace(failing, issues=(*failing.issues, *outcome.issues))
             elif outcome.reason in (Reason.MALFORMED, Reason.INVALID):
@@ -595,11 +596,11 @@ class Patch(Rung):
             return "there is no answer of which only some fields are wrong"
         places = _wrong(failing, failing.draft, task.contract.json_schema)
         if not places or _form_of(places, task.contract.json_schema) is None:
-            return "the errors are not in fields that could be asked for one by one"
+            return "the errors are not in fields that can be requested individually"
         return f"{len(places)} places are wrong, more than {self.max_fields}" if len(places) > self.max_fields else None
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
-        """Ask until the patched answer is accepted or the attempts are used up."""
+        """Ask until the patched answer is accepted or no attempts are left."""
         failing = source = past.current
         schema = task.contract.json_schema
         outcome: Outcome[T] = failing
@@ -698,9 +699,9 @@ class Degrade(Rung):
         return None if past.current.text.strip() else "there is no text to return"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
-        """End with the text of the first reply."""
+        """Return the text of the first reply as `Degraded`."""
         return Degraded(past.current.text, past.current)
-        yield  # makes this function a generator, and so a plan, without any ask
+        yield  # makes this function a generator (a plan), although it makes no request
 
 
 class Salvage(Rung):
@@ -724,7 +725,7 @@ class Salvage(Rung):
         if failing.reason is Reason.INVALID:
             return _without_wrong_items(failing, read)
         return _without_the_end(failing, read)
-        yield  # makes this function a generator, and so a plan, without any ask
+        yield  # makes this function a generator (a plan), although it makes no request
 
 
 def _without_wrong_items(failing: Rejected, read: ReadReply[T]) -> Outcome[T]:
@@ -771,10 +772,10 @@ _STRUCTURE: Final = re.compile(r'[{}\[\],]|"(?:[^"\\]|\\.|(?!))*+(?:"|\\?\Z)', r
 
 
 def whole_prefixes(text: str, most: int = 16) -> list[tuple[int, str]]:
-    """Return the beginnings of a JSON text that end after a whole item of a list, closed, each with where it ends.
+    """Return prefixes of a JSON text that end after a complete list item, with brackets closed, and the end of each.
 
-    The longest first, at most `most` of them. Only lists can be shortened: an object without its last members is a
-    different object.
+    The longest comes first; at most `most` are returned. Only lists can be shortened: an object without its last
+    members is a different object.
 
     >>> whole_prefixes('{"items": [{"n": 1}, {"n": 2}, {"n"')
     [(29, '{"items": [{"n": 1}, {"n": 2}]}'), (19, '{"items": [{"n": 1}]}')]
@@ -841,7 +842,7 @@ class Synthesize(Rung):
         if isinstance(task.contract, BlockContract):
             return cast("Outcome[T]", _block(task.contract, past.current.text))
         return cast("Outcome[T]", _event(cast("EventContract", task.contract), past))
-        yield  # makes this function a generator, and so a plan, without any ask
+        yield  # makes this function a generator (a plan), although it makes no request
 
 
 def _block(contract: BlockContract, prose: str) -> Accepted[Block]:
@@ -865,7 +866,7 @@ def _event(contract: EventContract, past: Past) -> Outcome[Event]:
     for rejected in spoken:
         said = read_text(strip_runaway(rejected.text), plain)
         if isinstance(said, Accepted) and not said.value.says_nothing:
-            # A reply that reads well and was INVALID has failed a check, perhaps one that the caller alone knows.
+            # A readable reply that was INVALID has failed a check, possibly one that only the caller knows.
             return _settled(said, rejected, contract, rejected.issues if rejected.reason is Reason.INVALID else ())
     for rejected in spoken:
         if (made := _wrap_other_form(strip_runaway(rejected.text), plain)) is not None:
@@ -876,8 +877,8 @@ def _event(contract: EventContract, past: Past) -> Outcome[Event]:
 def _settled(
     said: Accepted[Event], rejected: Rejected, contract: EventContract, issues: Sequence[Issue] = ()
 ) -> Outcome[Event]:
-    """Return the event as its contract requires it, without a doubtful winner, or the rejection if there are other
-    issues.
+    """Return the event in the form that its contract requires, without an unverified winner, or the rejection if there
+    are other issues.
     """
     fields = said.value.model_dump(exclude_unset=True)
     missing = [name for name in contract.required if fields.get(name) in (None, "")]
@@ -905,7 +906,7 @@ def _wrap_other_form(text: str, contract: EventContract) -> Accepted[Event] | No
         lines = list(_lines(found.value, contract)) if isinstance(found, Accepted) else []
         if lines:
             kind = lines[0][0]
-            # Of several events, those of one kind: a thought is not spoken text.
+            # If there are several events, use those of one kind: a thought is not spoken text.
             said = "\n".join(line for other, line in lines if other == kind)
             return _made(event_kind(kind, contract), said, text)
     return None

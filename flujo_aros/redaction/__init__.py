@@ -13,8 +13,8 @@ Each regular expression is compiled when a text first needs it: compiling all of
 time.
 
 `text` finds known values in linear time, and answers whether a place is inside a JSON string, where the same secret is
-written with escapes. What looks like ordinary data (a hash, a UUID, an order number) is left alone: hiding too much
-would damage the data that a repair has to work with.
+written with escapes. Text that looks like ordinary data (a hash, a UUID, an order number) is not hidden: masking too
+much would damage the data that a repair needs.
 """
 
 from flujo_aros.redaction.kinds import (

@@ -1,4 +1,4 @@
-"""What counts as a secret, by its form or by its name.
+"""Detects secrets by their form or their name.
 
 Forms are keys and tokens of well-known kinds, private keys and passwords in URLs; names are a label in the text, a
 field, an environment variable. Ordinary data, such as a hash, a UUID, an account or an order number, is not matched by
@@ -81,7 +81,7 @@ _OTHERS: Final = (
         "://",
         rf"{_SCHEME}[^\s/:@\"'<>]{{0,200}}:(?!\d{{1,5}}/)(?P<secret>(?:(?!://)[^\s\"'<>]){{1,200}})@(?=\[?[A-Za-z0-9])",
     ),
-    # The same, cut before the `@`; digits alone are a port.
+    # The same, truncated before the `@`; digits alone are a port.
     ("://", rf"{_SCHEME}[^\s/:@\"'<>]{{1,200}}:(?P<secret>(?!\d+\Z)[^\s/@\"'<>]{{1,200}})\Z"),
     # Anyone who knows the path of a webhook can post to it.
     ("://hooks.slack.com/", r"://hooks\.slack\.com/(?:services|workflows)/(?P<secret>[\w/-]{12,})"),
@@ -350,7 +350,7 @@ def secrets_among(value: object) -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SecretsIn:
-    """The secrets in a value, which is searched on each iteration, and not before."""
+    """The secrets in a value, which is searched lazily, on each iteration."""
 
     value: object = dataclasses.field(repr=False)
 

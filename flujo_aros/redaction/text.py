@@ -1,4 +1,4 @@
-"""Text around secrets: known values, and whether a position is inside a JSON string, where secrets are escaped."""
+"""Finds known values in text, and whether a position is inside a JSON string, where secrets are escaped."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def begins_word(text: str, at: int) -> bool:
 
 
 def _pieces(value: str) -> Iterable[str]:
-    """Return a long value in overlapping pieces: no single comparison takes long, and together they cover all of it."""
+    """Split a long value into overlapping pieces, so that no single comparison takes long."""
     return (value[at : at + _PIECE + CUT] for at in range(0, max(1, len(value) - CUT), _PIECE))
 
 

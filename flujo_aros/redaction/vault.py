@@ -17,8 +17,8 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 
 
 def secrets_of(text: str) -> tuple[str, ...]:
-    """Return every value that is secret because of its label or context in a text; hide these where they are quoted
-    alone.
+    """Return every value that is secret because of its label or context in a text; hide these when quoting a part of
+    the text.
 
     >>> secrets_of("password: hunter2, see postgres://app:opensesame@db")
     ('hunter2', 'opensesame')
@@ -33,8 +33,8 @@ class Vault:
     `named` are values that the caller knows to be secret, in addition to the kinds that are recognized by form. With
     `labelled`, values that the text itself calls a password, a key or a token are secret wherever they occur.
 
-    A label represents the value of a secret, however it is written: escaped inside a JSON string, and as it is
-    elsewhere, both in the text and in the reply. The same value entirely in upper or lower case is also a secret.
+    A label represents the value of a secret, in every notation: escaped inside a JSON string, and unescaped elsewhere,
+    both in the text and in the reply. The same value entirely in upper or lower case is also a secret.
 
     >>> vault = Vault("key: sk-abcdefghijklmnop")
     >>> vault.hide("key: sk-abcdefghijklmnop")
@@ -168,7 +168,7 @@ def _join_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _cases(value: str) -> Iterator[str]:
-    """Yield a value as it is, and in upper and lower case, as a template's filter may write it.
+    """Yield a value unchanged, and in upper and lower case, as a template filter may write it.
 
     A short value is not changed, since it may be an ordinary word in another case.
     """

@@ -1,4 +1,4 @@
-"""Repairs, reasons and figures as plain English, for people who do not know the codes."""
+"""Formats repairs, reasons and figures in plain English, for people who do not know the codes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NEXT: Final = {
 
 _NEXT_OF: Final = {
     "risk": "If such repairs are fine, allow them: `--risk inferred` (or lossy), `risk=` in Python or a blueprint.",
-    "leftover": "Read what the model wrote next to the value. Let it write null for what the input does not give.",
+    "leftover": "Read what the model wrote next to the value. Allow null for values that the input does not contain.",
     "json": "Tell the model in the prompt to write only valid JSON between the tags, or set max_retries.",
     "missing_tag": "Say in the prompt which tags are expected and what belongs between them, or set max_retries.",
     "empty_payload": "Say in the prompt what belongs between the tags, or set max_retries.",
@@ -74,7 +74,7 @@ def clipped(text: str, limit: int = _SHOWN) -> str:
         return line
     half = (limit - 3) // 2
     first, last = line[:half], line[-half:]
-    if " " in first[half // 2 :]:  # not within a word, if one ends nearby
+    if " " in first[half // 2 :]:  # not within a word, if a word ends nearby
         first = first.rpartition(" ")[0]
     if " " in last[: half // 2]:
         last = last.partition(" ")[2]

@@ -282,7 +282,7 @@ class Span:
 
     @property
     def starts(self) -> list[float]:
-        """When each piece starts."""
+        """The start time of each interval."""
         width = (self.until - self.since) / max(self.pieces, 1)
         return [(self.since + width * number).timestamp() for number in range(self.pieces)]
 
@@ -336,7 +336,7 @@ def _number(rows: Iterable[Any], column: str = "", *values: str) -> int:
 
 
 def _group_by(rows: _Rows, *columns: str) -> dict[Any, list[Any]]:
-    """Return the rows by the values of these columns, or by the value of one; the largest number first."""
+    """Return the rows grouped by the values of one or more columns, the largest count first."""
     found: defaultdict[Any, list[Any]] = defaultdict(list)
     for row in rows:
         key = tuple(getattr(row, column) or "" for column in columns)
@@ -346,7 +346,7 @@ def _group_by(rows: _Rows, *columns: str) -> dict[Any, list[Any]]:
 
 
 def _counts(rows: _Rows, column: str) -> dict[str, int]:
-    """Return the numbers by the value of a column, the largest first."""
+    """Return the counts by the value of a column, the largest first."""
     return {value: _number(of) for value, of in _group_by(rows, column).items() if value}
 
 

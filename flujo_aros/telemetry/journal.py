@@ -113,7 +113,9 @@ _KEPT_ON_UPDATE: Final = {"aros_runs": ("started",)}
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Not a row but a change of rows: a run is resumed, and everything that it left open before this id has ended."""
+    """A change of existing rows instead of a new one: a run is resumed, and everything it left open before this id has
+    ended.
+    """
 
     run_id: str
     before: int
@@ -162,7 +164,7 @@ class Writer:
             self._rows[_key(record)] = record
             if self._thread is None:
                 self._start()
-            elif first or (soon and not self._hurry):  # waking the thread costs more than everything else
+            elif first or (soon and not self._hurry):  # waking the thread is the most expensive part
                 self._wake.notify_all()
             self._hurry = self._hurry or soon
 
@@ -217,7 +219,7 @@ class Writer:
         self.dropped += len(self._rows)
         self._rows = {}
         if self.dropped:
-            where, why = shown(self._engine().url), self._failing or "it could not be written for too long"
+            where, why = shown(self._engine().url), self._failing or "the database could not be written for too long"
             _log.warning("%d rows are missing from the journal %s: %s", self.dropped, where, why)
 
     def _write(self, rows: Mapping[tuple[str, _Key], Record | Left]) -> bool:
@@ -237,7 +239,7 @@ class Writer:
                     write_rows(connection, BY_NAME[table], batch)
         except SQLAlchemyError as error:
             if not self._failing:
-                words = "the journal %s cannot be written: %s; the run continues, and its record waits in memory"
+                words = "the journal %s cannot be written: %s; the run continues, and its records are kept in memory"
                 _log.warning(words, shown(self._engine().url), cause(error))
             self._failing = cause(error)
             return False
@@ -277,7 +279,7 @@ def _close_waiting(tables: Mapping[str, list[_Row]], left: Left) -> None:
 def write_rows(connection: sa.Connection, table: sa.Table, rows: list[_Row]) -> None:
     """Insert rows, replacing those with the same keys."""
     if connection.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert  # here: a journal in a file need not load it
+        from sqlalchemy.dialects.postgresql import insert  # imported here, because a journal in a file does not need it
 
         statement: Any = insert(table)
     else:
@@ -547,7 +549,7 @@ def _story(connection: sa.Connection, run: str) -> Story:
         return Chapter(step, _of(stages, keys), _of(asks, keys), _of(readings, keys), _of(notes, keys))
 
     def within(newest: JournalStep) -> Chapter:
-        """Return a step with all its rows, each of which has the usage and time up to a pause or from there on."""
+        """Return a step with all its rows, each with the usage and time of one segment between pauses."""
         of = rows[newest.id]
         whole = replace(
             newest,
@@ -569,7 +571,7 @@ def _of(parts: Mapping[int, list[T]], steps: Iterable[int]) -> tuple[T, ...]:
 
 
 def _continued_steps(steps: Sequence[JournalStep]) -> dict[int, int]:
-    """Return the steps that paused and have continued since, each with the row that continues it."""
+    """Return the steps that paused and have continued since, each with the row that continues them."""
     newest = {step.name: step.id for step in steps}
     return {step.id: newest[step.name] for step in steps if step.status == "resumed" and newest[step.name] != step.id}
 
@@ -656,7 +658,7 @@ def open_journal(named: str | None, *, secrets: Sequence[str] = (), create: bool
     if is_off(named):
         return None
     if named is not None and named.strip().lower() in ("on", "true", "1", "yes"):
-        named = None  # rather than a file of that name
+        named = None  # not a file of that name
     try:
         return Journal(named or DEFAULT, secrets=secrets, create=create)
     except UsageError as error:

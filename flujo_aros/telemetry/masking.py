@@ -32,7 +32,7 @@ class Mask:
     values: tuple[str, ...] = ()
     _heard: tuple[str, ...] = ()
     _read: tuple[str, ...] = ()
-    """The newest secrets learned from events and from labels in replies, in addition to the given ones."""
+    """The most recent secrets learned from events and from labels in replies, besides the given ones."""
     _names: dict[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
     """A cache of short strings that recur, such as step names and paths, masked with the values known so far."""
 
@@ -52,7 +52,7 @@ class Mask:
                 self._names = {}
         elif isinstance(event, (RunStarted, AgentStarted)) and event.secrets:
             self._heard = _newest((*self._heard, *event.secrets), _MOST_HEARD)
-            self._names = {}  # a new one, after the values: another thread may be filling the old one
+            self._names = {}  # replaced after the values, because another thread may be filling the old cache
 
     def __call__(self, text: str) -> str:
         """Return the text with its secrets masked, at the same length."""

@@ -1,9 +1,9 @@
-"""Standard names used in our spans, pinned to one version, and flujo's names for the stages of a ladder.
+"""Standard attribute names of spans, pinned to one version, and flujo's names for the stages of a ladder.
 
 OpenTelemetry's names for generative AI are in development and have moved to a separate repository, so the official
 package marks all of them as deprecated. They are therefore listed here, as of `VERSION`, instead of being imported, and
-a test compares them with that package. Our own names are in `otel`, which emits them: those that begin with `aros.`,
-`output.coercion.`, `grammar.` and `agent.usage` are flujo's, where the meaning is the same.
+a test compares them with that package. The names of this package are in `otel`, which emits them: those that begin with
+`aros.`, `output.coercion.`, `grammar.` and `agent.usage` are flujo's, where the meaning is the same.
 """
 
 from __future__ import annotations
@@ -34,4 +34,4 @@ STAGE_KINDS: Final = {
 REPAIRS_OF_A_REPLY: Final = ("resume", "llm_repair", "patch")
 """The stages that are not a fallback, because they repair the existing reply."""
 GIVES_TEXT: Final = ("degrade", "synthesize")
-"""The stages that repair nothing."""
+"""The stages that do not repair the reply."""

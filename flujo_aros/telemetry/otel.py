@@ -136,7 +136,7 @@ class Spans:
         self._put_value(self._own(event), names.INPUT_VALUE, event.input)
 
     def _agent_started(self, event: events.AgentStarted) -> None:
-        if not event.scope.step:  # an agent outside any pipeline has its host's span, which the host ends
+        if not event.scope.step:  # outside a pipeline, an agent uses the span of its host, which the host ends
             self._spans[event.scope.id] = trace.get_current_span()
 
     def _agent_finished(self, event: events.AgentFinished) -> None:
@@ -252,7 +252,7 @@ class Spans:
         return self._spans.get(event.scope.id, trace.INVALID_SPAN)
 
     def _around(self, event: events.Event, beyond: int | None = None) -> Span:
-        """Return our innermost span around an event, else the current one; with `beyond`, the span
+        """Return the innermost span of this package around an event, else the current one; with `beyond`, the span
         around that scope.
         """
         for scope in reversed(event.scope.path):
@@ -405,7 +405,7 @@ _PLACEHOLDERS: Final = ("opentelemetry.trace", "opentelemetry.metrics")
 class OpenTelemetry:
     """Reports events to OpenTelemetry: pass it to a runner, or to `observing`, as an observer.
 
-    Without providers it uses the global ones; without an SDK it costs next to nothing. The text of prompts, replies,
+    Without providers it uses the global ones; without an SDK its cost is negligible. The text of prompts, replies,
     issues and errors is exported only if `content` is on, or `capture_content` of an agent; known kinds of secrets,
     those in the environment, and `secrets` are masked even then.
 

@@ -46,7 +46,7 @@ from flujo_aros.telemetry.formatting import step_place, value_words
 from flujo_aros.usage import Usage
 
 VERSION: Final = 1
-"""The version of the tables; a journal of a newer version is not touched."""
+"""The version of the tables; a journal of a newer version is not modified."""
 
 LARGEST: Final = 2**63 - 1
 """The largest integer of a database; larger numbers from a provider are stored as this."""
@@ -647,8 +647,8 @@ class Recorder:
         self._recovered.update({(run_id, name): own for name, own in left.items()})
 
     def records(self, event: events.Event) -> Iterator[Record]:  # noqa: C901, PLR0912 (one case for each event)
-        """Yield the rows that an event adds or replaces. Live events add none, because their result
-        is in the reading.
+        """Yield the rows that an event adds or replaces. Events of live text add none, because the reading contains the
+        result.
         """
         scope = event.scope
         match event:

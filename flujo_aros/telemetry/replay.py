@@ -57,7 +57,7 @@ class Replayed:
     skipped: tuple[str, ...] = ()
     """The checks that could not be applied, since functions are not in the journal: their names or messages."""
     failed_a_check: bool = False
-    """Whether such a check had rejected the reply that is accepted now."""
+    """Whether a check that could not be applied had rejected the reply that is accepted now."""
     turn: str = ""
     """In an ensemble, the agent that wrote the reply, and its turn."""
 
@@ -73,7 +73,7 @@ class Replayed:
 
     @property
     def verdict(self) -> Verdict:
-        """The outcome now."""
+        """The outcome of the new reading, in words."""
         if self.outcome is None:
             return Verdict("unknown", None, "")
         if isinstance(self.outcome, Accepted):
@@ -161,7 +161,7 @@ def _mark_unchecked(found: Replayed, readings: Sequence[JournalReading], applied
     issues = (issue for issue in latest.issues if issue.code == "check")
     against = tuple(issue.message or "a check" for issue in issues if issue.message not in judged)
     functions = any(not isinstance(check, Expressed) for check in applied)
-    if functions and not found.skipped:  # applied both times
+    if functions and not found.skipped:  # applied in both readings
         return found
     # A check may have its own kind of issue. Then the only evidence is that the same reply was rejected.
     refused = bool(against) or (bool(found.skipped) and latest.outcome == "rejected")
@@ -277,7 +277,7 @@ def _recorded_outcome(chapter: Chapter, readings: list[JournalReading]) -> Verdi
     after = [reading.id for reading in chapter.readings if reading.stage == "first" and reading.id > first.id]
     until = min(after, default=math.inf)
     ended = {stage.stage: stage.outcome for stage in chapter.stages if first.id < stage.id < until}
-    if ended.get("synthesize") == "accepted":  # made up, so never read
+    if ended.get("synthesize") == "accepted":  # synthesized, so it was never read
         return Verdict("accepted", Trust.SYNTHESIZED.value, "synthesize")
     return Verdict("degraded" if "degraded" in ended.values() else "rejected", first.reason, "")
 

@@ -292,7 +292,7 @@ _SIGNS: Final = {"good": "✓", "calm": "•", "warn": "▲", "bad": "✕", "mad
 
 
 def report_html(run: Story, *, served: bool = False) -> str:
-    """Return the run as one HTML page that needs nothing else: no network, no script, no font.
+    """Return the run as one self-contained HTML page: no network, no script, no font.
 
     If it is `served`, as by `aros ui`, the page links back to the list of runs and follows a run that is in progress.
 
@@ -330,9 +330,7 @@ LIVE: Final = ("running", "paused")
 
 
 def page(template: str, *, served: bool, **values: Any) -> str:
-    """Return a page of this package's templates, with the style sheet of all of them and a policy that allows nothing
-    else.
-    """
+    """Return a page of this package's templates, with the common style sheet and a policy that allows nothing else."""
     return (
         _environment()
         .get_template(template)
@@ -366,7 +364,7 @@ def tone(word: str | None) -> str:
 
 
 def _sign(word: str | None) -> str:
-    """Return the sign before a word of that tone, for people who cannot see colours."""
+    """Return the sign before a word of that tone, for people who cannot distinguish colours."""
     return _SIGNS[tone(word)]
 
 

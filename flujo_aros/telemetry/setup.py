@@ -23,7 +23,7 @@ from flujo_aros.telemetry.otel import OpenTelemetry
 
 _log: Final = logging.getLogger("flujo_aros.telemetry")
 _PATIENCE: Final = 2.0
-"""Seconds to wait for a collector that does not answer: a command that has done its work should end.
+"""Seconds to wait for a collector that does not answer, so that a finished command still exits.
 
 `OTEL_EXPORTER_OTLP_TIMEOUT` overrides it.
 """
@@ -91,7 +91,7 @@ def exporting(environment: Mapping[str, str], *, content: bool) -> AbstractConte
             try:
                 yield OpenTelemetry(traces, meters, content=content)
             finally:
-                with ThreadPoolExecutor(2) as pool:  # the remaining data of both, concurrently
+                with ThreadPoolExecutor(2) as pool:  # sends the remaining data of both concurrently
                     pool.submit(traces.shutdown)
                     pool.submit(meters.shutdown)
 
@@ -100,7 +100,7 @@ def exporting(environment: Mapping[str, str], *, content: bool) -> AbstractConte
 
 @contextmanager
 def _reporting_losses(endpoints: Sequence[str]) -> Generator[None]:
-    """Replace the lines of the exporters by one line of our own, with the address, while the block runs."""
+    """Replace the log lines of the exporters by a single line with the address, while the block runs."""
     theirs = logging.getLogger("opentelemetry.exporter")
     reporting = _Losses(" and ".join(dict.fromkeys(endpoints)))
     was = theirs.level, theirs.propagate

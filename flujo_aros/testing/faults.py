@@ -45,8 +45,8 @@ class Exchange:
 
     `text` is the reply, `value` the object in it if it is one; `tool` is the tool whose argument it is. `wait` and
     `pause` are seconds before the reply and between two chunks of it; `stall` is a single wait in the middle, in
-    seconds. `error` ends it: before anything has arrived, or, with `sent` (a share of the text, 0 to 1), after that
-    much of a streamed reply. `cancelled` means that the caller is cancelled while it waits. `mode` is how the output
+    seconds. `error` is raised before anything has arrived or, with `sent` (a share of the text, 0 to 1), after that
+    part of a streamed reply. `cancelled` means that the caller is cancelled while it waits. `mode` is how the output
     was requested, and `huge` the size of a huge reply.
     """
 
@@ -88,7 +88,7 @@ def _http(status: int, message: str, kind: str | None = None, wait: float | None
 
 def _connection_lost(rng: random.Random) -> Exception:
     if rng.random() < 0.5:
-        return ConnectionResetError("the connection was reset by the other side")
+        return ConnectionResetError("the connection was reset by the peer")
     return ModelAPIError("faulty", "the connection to the provider was lost")
 
 
@@ -161,10 +161,10 @@ _ALL: Final = (
     Fault("server_error", "500, 502, 503 or 529", _failing(lambda rng: _http(rng.choice(_BUSY), "overloaded"))),
     Fault("gateway_page", "200 with the HTML page of a gateway", _failing(_page)),
     Fault("schema_refused", "400: the schema is too large for the provider", _schema_refused),
-    Fault("malformed", "the answer under one of the noises of `NOISES`", _malformed),
+    Fault("malformed", "the answer with one of the noises of `NOISES`", _malformed),
     Fault("truncated", "cut by the token limit", _truncated),
     Fault("huge", "a reply of as many characters as `huge` says", _huge),
-    Fault("empty", "an empty reply, and the model stopped by itself", lambda e, _: replace(e, text="")),
+    Fault("empty", "an empty reply that the model ended itself", lambda e, _: replace(e, text="")),
     Fault("wrong_schema", "valid JSON that does not match the request", _wrong_schema),
     Fault(
         "wrong_tool",
@@ -277,7 +277,7 @@ class FaultyModel(Model):
     def _next(
         self, messages: list[ModelMessage], parameters: ModelRequestParameters, *, streamed: bool
     ) -> tuple[Exchange, random.Random]:
-        """Return the course of the next call."""
+        """Return the exchange for the next call."""
         number = len(self.calls)
         rng = random.Random(f"{self._seed}/{number}")  # noqa: S311 - repeatable, not secret
         prompt = "\n".join(str(getattr(part, "content", "")) for message in messages for part in message.parts)

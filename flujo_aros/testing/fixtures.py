@@ -20,7 +20,7 @@ _FAILED: Final = pytest.StashKey[bool]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
-    """Remember that a test has failed, since unused or missing replies are then only a consequence.
+    """Record that a test has failed, since unused or missing replies are then only a consequence.
 
     If it failed for lack of a reply, its traceback ends in the test: the frames below it are irrelevant.
     """
@@ -45,7 +45,7 @@ def _frames(trace: TracebackType | None) -> Iterator[TracebackType]:
 
 @pytest.fixture
 def script_model(request: pytest.FixtureRequest) -> Iterator[ScriptModel]:
-    """Create scripted models; the test fails if it leaves one of their replies unused, or makes a call without one."""
+    """Create scripted models; the test fails if it leaves replies unused or makes a call without a reply."""
     made: list[ScriptedModel] = []
 
     def make(*replies: object, **options: object) -> ScriptedModel:

@@ -247,7 +247,7 @@ def _key_value_lines(members: dict[str, Json], _: random.Random) -> str | None:
 
 
 def _mapped(change: Callable[[Json], Json]) -> Write:
-    """Return noise that changes the scalars of a value."""
+    """Return a class of noise that changes the scalars of a value."""
 
     def walk(value: Json) -> Json:
         if is_dict(value):
@@ -318,7 +318,11 @@ _ALL: Final = (
     Noise("inner_quotes", "unescaped quotes inside a string", _replaced('\\"', '"', r'\w \\"\w[^"]*\w\\" \w')),
     Noise("raw_newline", "a line break inside a string", _replaced("\\n", "\n", r"\\n")),
     Noise("comments", "with a comment", _comments),
-    Noise("missing_closer", "the last brace is missing, the model stopped by itself", _of_object(_missing_closer)),
+    Noise(
+        "missing_closer",
+        "the last brace is missing, although the model ended the reply itself",
+        _of_object(_missing_closer),
+    ),
     Noise("key_value_lines", "as `key: value` lines", _of_object(_key_value_lines)),
     Noise("numbers_as_text", "numbers in quotes", _mapped(lambda v: str(v) if type(v) in (int, float) else v)),
     Noise("booleans_as_text", "booleans in quotes", _mapped(lambda v: str(v).lower() if isinstance(v, bool) else v)),

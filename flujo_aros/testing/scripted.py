@@ -26,7 +26,7 @@ _CHUNK: Final = 7
 
 
 class OutOfReplies(AssertionError):
-    """A scripted model was called and had no reply left."""
+    """Raised when a scripted model is called and has no reply left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class ScriptedModel(FunctionModel):
         self._ended: FinishReason | None = None
         self.asked: list[Asked] = []
         self.unanswered: str | None = None
-        """The error of the first call that had no reply, which a pipeline records as the failure of a step."""
+        """The error of the first call without a reply, which a pipeline records as the failure of a step."""
 
     async def model(self, name: str) -> Self:  # noqa: ARG002 - the signature of a `ModelSource`
         """Return this model for every name in a pipeline: `Runner(pipeline, models=ScriptedModel(...))`."""
@@ -98,7 +98,7 @@ class ScriptedModel(FunctionModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """Stream the next reply, with the reason why it ends."""
+        """Stream the next reply with its finish reason."""
         streamed = super().request_stream(messages, model_settings, model_request_parameters, run_context)
         async with streamed as response:
             response.finish_reason = self._ended
@@ -113,7 +113,7 @@ class ScriptedModel(FunctionModel):
         response = self._next(messages, info)
         self._ended = response.finish_reason
         if not any(isinstance(part, (TextPart, ToolCallPart)) for part in response.parts):
-            yield ""  # a stream has at least one piece
+            yield ""  # a stream has at least one chunk
         for index, part in enumerate(response.parts):
             if isinstance(part, ToolCallPart):
                 yield {index: DeltaToolCall(part.tool_name, "", tool_call_id=part.tool_call_id)}

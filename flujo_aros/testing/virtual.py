@@ -1,8 +1,8 @@
 """Virtual time: an event loop whose clock jumps to the next timer, so that hours of waiting take no time.
 
-Why not a library: `async-solipsism` does not allow threads, but every synchronous function of a pipeline runs in one.
-`looptime` waits for threads in real time, so they interleave differently from run to run. Here such a function runs to
-completion with the clock stopped: the same program does the same things in the same order, every time.
+No existing library fits: `async-solipsism` does not allow threads, but every synchronous function of a pipeline runs in
+one. `looptime` waits for threads in real time, so they interleave differently from run to run. Here such a function
+runs to completion with the clock stopped: the same program does the same things in the same order, every time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHOWN_TASKS: Final = 5
 
 
 class Hang(AssertionError):
-    """A program that waits forever, or beyond its virtual deadline; the message names the waiting tasks."""
+    """Raised when a program waits forever or beyond its virtual deadline; the message names the waiting tasks."""
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):

@@ -83,7 +83,7 @@ def test_a_row_that_fails_or_is_not_json_stops_no_other(aros: Aros, shop: Path) 
         ('{"input": "a", "contxt": {}}', "line 1: unknown key 'contxt'; did you mean 'context'?"),
         (
             '{"input": "a", "expected": 1, "lang": "de"}',
-            "line 1: unknown key 'lang' beside `input`; a row",
+            "line 1: unknown key 'lang' next to `input`; an object",
         ),
         (
             '{"inpt": "a", "expected": {"total": 3}}',
@@ -93,8 +93,8 @@ def test_a_row_that_fails_or_is_not_json_stops_no_other(aros: Aros, shop: Path) 
             '{"inputs": "a", "context": {}}',
             "line 1: unknown key 'inputs'; did you mean 'input'?",
         ),
-        ('{"text": "a", "check": "output"}', "line 1: there is no key 'input', only 'text', 'check'; a row"),
-        ('{"input": "a", "context": 3}', "line 1: `context` is an object, not 3"),
+        ('{"text": "a", "check": "output"}', "line 1: the key 'input' is missing; found 'text', 'check'; an object"),
+        ('{"input": "a", "context": 3}', "line 1: `context` must be an object, not 3"),
         ('{"input": "a", "input": "b"}', "line 1 is not JSON: the key 'input' occurs twice in one object"),
         ('{"input": NaN}', "line 1 is not JSON: NaN is not a JSON number"),
         ('{"input": 1e999}', "line 1 is not JSON: the number 1e999 is too large"),
@@ -124,7 +124,9 @@ def test_half_a_character_in_a_row_stops_nothing(aros: Aros, shop: Path) -> None
 def test_a_file_with_a_single_array_is_reported(aros: Aros, shop: Path) -> None:
     ended = batch(aros, "[", '  {"input": "a"}', "]")
     assert ended.exit_code == 2
-    assert "this is one JSON array; write one JSON value on each line, as `jq -c '.[]'` writes them" in ended.stderr
+    assert (
+        "the file is a single JSON array; write one JSON value per line, for example with `jq -c '.[]'`" in ended.stderr
+    )
 
 
 def test_a_file_without_rows_is_reported(aros: Aros, shop: Path) -> None:

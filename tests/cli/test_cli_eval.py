@@ -241,7 +241,7 @@ def test_evaluators_that_are_not_applied_are_named(aros: Aros, server: ModelServ
         ("", "there are no rows in 'rows.jsonl'"),
         (
             '{"input": "a", "expected": 1}\n{oops\n',
-            "ROWS: line 2 is not JSON: Expecting property name enclosed in double quotes, column 2; one JSON value",
+            "ROWS: line 2 is not JSON: Expecting property name enclosed in double quotes, column 2; expected one JSON",
         ),
     ],
 )

@@ -488,7 +488,9 @@ steps:
     assert (step.manifests[0].name, step.inject) == ("owl", {2: "Rain."})
     with pytest.raises(BlueprintError, match=r"blueprint:9:24: unknown key 'persoa'; did you mean 'persona'"):
         parse_blueprint(text.replace("persona", "persoa"))
-    with pytest.raises(BlueprintError, match=r"blueprint:9:83: may_emit.0: a kind is lower-case words.*not 'Spoke'"):
+    with pytest.raises(
+        BlueprintError, match=r"blueprint:9:83: may_emit.0: a kind must be lower-case words.*not 'Spoke'"
+    ):
         parse_blueprint(text.replace("agent.spoke", "Spoke"))
     with pytest.raises(BlueprintError, match=r"may_emit: run\.finished cannot be granted"):
         parse_blueprint(text.replace("agent.spoke", "run.finished"))
@@ -769,7 +771,7 @@ def test_the_belief_that_is_retired_is_never_one_that_shrinks_memory_too_much() 
                 "may_emit": ["a.b"],
                 "output_extra_fields": ["text"],
             },
-            "every event has text",
+            "every event already has text",
         ),
         (
             {"name": "a", "persona": "x", "subscribe_to": ["run.started"], "may_emit": ["agent.spoke"]},
@@ -892,7 +894,7 @@ def test_a_manifest_can_be_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "owl.yaml"
     file.write_text("name: owl\npersona: An owl.\nsubscribes_to: [run.started]\nmay_emit: [agent.spoke]\n")
     assert read_manifest(str(file)).memory.window == 8
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="cannot read"):
         read_manifest(tmp_path / "none.yaml")
 
 
@@ -945,7 +947,7 @@ def test_an_invalid_profile_or_manifest_is_rejected() -> None:
     owl = manifest("owl", ["run.started"], ["a.b"])
     with pytest.raises(UsageError, match="expected an AgentSpec or the name of a model as a profile, not 3"):
         Ensemble("wood", cast=[owl], profiles={"default": 3})  # type: ignore[dict-item]
-    with pytest.raises(UsageError, match="a manifest is a Manifest, a mapping, or the path of a YAML file with one"):
+    with pytest.raises(UsageError, match="expected a Manifest, a mapping, or the path of a YAML file"):
         Ensemble("wood", cast=[3], profiles={"default": MODEL})  # type: ignore[list-item]
 
 
@@ -958,7 +960,7 @@ def test_an_invalid_profile_or_manifest_is_rejected() -> None:
         ({"inject": {3: 4}}, "inject must be a mapping from turns to strings"),
         ({"log": 3}, "log must be an EventLog, a file or a URL, or None, not 3"),
         ({"stop_on": "a.b"}, "stop_on must be a list of names, not 'a.b'"),
-        ({"stop_on": ["Verdict"]}, "stop_on: a kind is lower-case words joined by dots, such as agent.spoke"),
+        ({"stop_on": ["Verdict"]}, "stop_on: a kind must be lower-case words joined by dots, such as agent.spoke"),
         ({"completion_signal": ""}, "completion_signal must be a string that is not empty, or None, not ''"),
     ],
     ids=["cast", "profiles", "turn", "said", "log", "stop_on", "kind", "signal"],

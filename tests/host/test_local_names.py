@@ -43,7 +43,7 @@ def test_a_file_that_does_not_begin_with_gguf_is_rejected(tmp_path, content):
 
 
 def test_a_folder_is_rejected(tmp_path):
-    with pytest.raises(LocalModelError, match=r"that is a folder; pass the path of a \.gguf file in it\.$"):
+    with pytest.raises(LocalModelError, match=r"this is a folder; pass the path of a \.gguf file in it\.$"):
         find_weights(f"local:{tmp_path}")
 
 
@@ -52,7 +52,7 @@ def test_an_unreadable_file_is_reported_with_the_system_error(tmp_path):
     file = tmp_path / "x.gguf"
     file.write_bytes(b"GGUF")
     file.chmod(0)
-    with pytest.raises(LocalModelError, match=r"the file cannot be read: Permission denied\.$"):
+    with pytest.raises(LocalModelError, match=r"cannot read the file: Permission denied\.$"):
         find_weights(f"local:{file}")
 
 

@@ -154,7 +154,7 @@ def test_earlier_usage_of_a_run_counts_and_is_reported():
     task = Task(TASK.contract, spent=Usage(requests=2, cost=Decimal("0.5")))
     asks, outcome = climbed((LlmRepair(attempts=3),), Reply(BAD), Reply("no"), task=task, max_calls=3)
     assert len(asks) == 1
-    assert "max_calls is 3, and that many calls were made" in outcome.attempts[-1].why
+    assert "max_calls is 3, and as many calls were made" in outcome.attempts[-1].why
     asks, _ = climbed((LlmRepair(),), Reply(BAD), task=task, max_cost=Decimal("0.5"))
     assert asks == []
 
@@ -184,7 +184,7 @@ def test_a_call_rejected_by_a_limit_is_recorded_with_its_reason(options, why):
 def test_a_limit_reached_inside_a_stage_is_reported_too():
     asks, outcome = climbed((LlmRepair(attempts=3),), Reply(BAD), Reply("no"), max_calls=1)
     assert len(asks) == 1
-    assert outcome.attempts[-1].why == "no further call: max_calls is 1, and that many calls were made"
+    assert outcome.attempts[-1].why == "no further call: max_calls is 1, and as many calls were made"
 
 
 def test_a_call_that_the_caller_rejects_is_not_counted_and_ends_the_ladder():

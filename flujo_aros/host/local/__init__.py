@@ -23,7 +23,8 @@ MAGIC = b"GGUF"
 
 
 class LocalModels:
-    """The local models of a run: starts a server for each weights file when it is first needed, stops all at the end.
+    """The local models of a run: a server for each weights file is started when first needed, and all are stopped at
+    the end.
 
     Steps that name the same file share its server. Runs in one event loop that are given the same `LocalModels` share
     it too.
@@ -49,7 +50,7 @@ class LocalModels:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop all servers. None keeps running, even if this is cancelled."""
+        """Stop all servers. This completes even if it is cancelled."""
         self._open = False
         for server in self._servers.values():
             server.kill()
@@ -146,9 +147,9 @@ def _check_weights(file: Path, name: str) -> Path:
             f"{name}: there is no file {file.absolute()}; pass the path of a .gguf file, or a name ({names})."
         ) from None
     except IsADirectoryError:
-        raise LocalModelError(f"{name}: that is a folder; pass the path of a .gguf file in it.") from None
+        raise LocalModelError(f"{name}: this is a folder; pass the path of a .gguf file in it.") from None
     except OSError as error:
-        raise LocalModelError(f"{name}: the file cannot be read: {error.strerror}.") from None
+        raise LocalModelError(f"{name}: cannot read the file: {error.strerror}.") from None
     if magic != MAGIC:
         raise LocalModelError(
             f"{name}: not a GGUF file (it does not begin with {MAGIC.decode()}); pass the path of a GGUF file."

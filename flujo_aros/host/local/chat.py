@@ -1,4 +1,4 @@
-"""The model object for a local server: pydantic-ai's own chat model, with an accurate profile and plain errors."""
+"""The model object for a local server: pydantic-ai's own chat model, with an accurate profile and clear errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pydantic_ai.settings import ModelSettings
 
 from flujo_aros.host.local.engine import LocalServer, ServerFacts
 
-READ_TIMEOUT = 3600.0  # a large model on one core may take long; limit it with the step's own timeout
+READ_TIMEOUT = 3600.0  # a large model on one core may be slow; limit the time with the timeout of the step
 
 
 def profile_of(facts: ServerFacts) -> OpenAIModelProfile:
@@ -55,8 +55,8 @@ class LocalChatModel(OpenAIChatModel):
     """A chat model on a llama.cpp server of this machine.
 
     Errors are pydantic-ai's own classes with one plain sentence: a prompt longer than the context is a
-    `ModelContextWindowExceededError`, a schema that llama.cpp cannot turn into a grammar a
-    `ModelRequestRejectedError`, a server that died a `ModelConnectionError`.
+    `ModelContextWindowExceededError`, a schema that llama.cpp cannot turn into a grammar a `ModelRequestRejectedError`,
+    a server that exited a `ModelConnectionError`.
     """
 
     def __init__(self, server: LocalServer, facts: ServerFacts) -> None:
@@ -66,7 +66,7 @@ class LocalChatModel(OpenAIChatModel):
             base_url=f"{facts.url}/v1",
             api_key=server.key,
             max_retries=0,  # retrying does not help on loopback
-            # trust_env=False: a proxy from the environment must not see local traffic.
+            # trust_env=False: local traffic must not go through a proxy from the environment.
             http_client=DefaultAsyncHttpxClient(trust_env=False, timeout=READ_TIMEOUT),
             timeout=READ_TIMEOUT,
         )
@@ -81,7 +81,7 @@ class LocalChatModel(OpenAIChatModel):
     def prepare_request(
         self, model_settings: ModelSettings | None, model_request_parameters: ModelRequestParameters
     ) -> tuple[ModelSettings | None, ModelRequestParameters]:
-        """Like the base class, but raises an error for tools that the model would never see."""
+        """Prepare a request as the base class does, but raise an error for tools that the model would never see."""
         if model_request_parameters.function_tools and not self.profile.get("supports_tools", True):
             raise UserError(
                 f"The chat template of the local model {self.model_name} has no slot for tools: "
@@ -95,7 +95,7 @@ class LocalChatModel(OpenAIChatModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Make one call, as in the base class, with plain errors."""
+        """Make one call as the base class does, with clear errors."""
         try:
             return await super().request(messages, model_settings, model_request_parameters)
         except (ModelHTTPError, ModelConnectionError) as error:
@@ -109,7 +109,7 @@ class LocalChatModel(OpenAIChatModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """Make one streamed call, as in the base class, with plain errors."""
+        """Make one streamed call as the base class does, with clear errors."""
         opening = super().request_stream(messages, model_settings, model_request_parameters, run_context)
         try:
             async with opening as stream:
@@ -120,7 +120,7 @@ class LocalChatModel(OpenAIChatModel):
     async def _explain_error(self, error: ModelHTTPError | ModelConnectionError) -> ModelAPIError:
         if isinstance(error, ModelHTTPError):
             return self._rejection(error)
-        if not await self._server.wait_for_exit(within=0.5):  # the connection ends a moment before the process does
+        if not await self._server.wait_for_exit(within=0.5):  # the connection closes shortly before the process exits
             return error
         sentence = f"The server of the local model {self.model_name} ended during a request: "
         return ModelConnectionError(self.model_name, sentence + self._server.describe_exit() + ".", phase=error.phase)

@@ -44,7 +44,7 @@ class LocalSettings(BaseSettings):
 
     @property
     def computing_threads(self) -> int:
-        """`threads`, or a number that suits this machine: threads that wait for each other are slow on a busy core."""
+        """`threads`, or a default for this machine that avoids threads waiting for each other on busy cores."""
         return self.threads or max(1, min(8, _usable_cores() // 2))
 
 
@@ -67,7 +67,7 @@ class ServerFacts(NamedTuple):
 
 
 class LocalServer:
-    """A llama.cpp server that was started. It dies with this process, however this process ends.
+    """A running llama.cpp server, which exits with this process, however this process ends.
 
     `ready()` waits for it, `stop()` ends it. It leaves no files behind: its log is an unnamed file.
     """
@@ -82,8 +82,8 @@ class LocalServer:
             self._log = files.enter_context(tempfile.TemporaryFile())
             self._process = self._spawn()
             self._files = files.pop_all()
-        # From here on, only this end of the pipe keeps the child alive.
-        with suppress(BrokenPipeError):  # already dead: ready() reports why
+        # from here on, only this end of the pipe keeps the child alive
+        with suppress(BrokenPipeError):  # it has already exited: `ready()` reports why
             self._lifeline.write(self._server_order())
 
     def _spawn(self) -> subprocess.Popen[bytes]:
@@ -120,7 +120,7 @@ class LocalServer:
         return self._process.poll() is None
 
     async def ready(self) -> ServerFacts:
-        """Wait until it answers. Raises `LocalModelError` if it dies while loading or takes too long."""
+        """Wait until the server answers. Raises `LocalModelError` if it exits while loading or takes too long."""
         deadline = time.monotonic() + self._settings.start_timeout
         while not (line := os.pread(self._report.fileno(), TAIL, 0)).endswith(b"\n"):
             if not self.alive:
@@ -134,7 +134,7 @@ class LocalServer:
         return ServerFacts(**json.loads(line))
 
     async def wait_for_exit(self, within: float) -> bool:
-        """Wait for this many seconds at most, and return whether the process has ended."""
+        """Wait for at most this many seconds, and return whether the process has exited."""
         deadline = time.monotonic() + within
         while self.alive:
             if time.monotonic() > deadline:
@@ -169,7 +169,7 @@ class LocalServer:
         if self._settings.port and ("couldn't bind" in self._log_text() or _is_taken(self._settings.port)):
             return (
                 f"Port {self._settings.port} on 127.0.0.1 is taken: set AROS_LOCAL_PORT to a free port, "
-                "or unset it and the system chooses one."
+                "or unset it to let the system choose one."
             )
         if missing := _MISSING_LIBRARY.search(self._log_text()):
             package = "; on Debian and Ubuntu: apt-get install libgomp1" if "libgomp" in missing[1] else ""

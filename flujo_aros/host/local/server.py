@@ -1,11 +1,11 @@
-"""The child process that holds llama.cpp's own HTTP server.
+"""The child process that runs llama.cpp's own HTTP server.
 
-Run as a file, never imported: it must start fast, so it needs nothing but the standard library and xllamacpp, and
-llama.cpp writes to stdout and stderr of the process, so it needs a separate one.
+Run as a file, never imported: it must start fast, so it imports only the standard library and xllamacpp, and llama.cpp
+writes to stdout and stderr of the process, so it needs a separate one.
 
-The parent writes one line of JSON to stdin (the order) and reads one line of JSON from stdout (the report). The
-order is not on the command line, because other users can read that and it holds the API key. Stdin then stays open:
-when it ends, the parent is gone, for whatever reason.
+The parent writes one line of JSON to stdin (the order) and reads one line of JSON from stdout (the report). The order
+is not on the command line, because other users can read that and it holds the API key. Stdin then stays open: when it
+closes, the parent has exited.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Serve the model that the order on stdin names, until stdin ends."""
+    """Serve the model named on stdin until stdin closes."""
     _die_with_parent()
     report = os.dup(1)
     os.dup2(2, 1)
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _die_with_parent() -> None:
-    # The end of stdin does the same everywhere, but only once the weights are loaded: llama.cpp holds Python's
+    # Closing stdin has the same effect on every system, but only once the weights are loaded: llama.cpp holds Python's
     # interpreter lock until then.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
@@ -91,11 +91,11 @@ def _start(order: dict[str, Any]) -> Any:
     try:
         return engine.Server(params)
     except RuntimeError:
-        os._exit(1)  # llama.cpp has written the cause to the log; its exception says less
+        os._exit(1)  # llama.cpp has logged the cause; its exception has less detail
 
 
 def _facts(url: str, key: str) -> dict[str, Any]:
-    """Return the running server's report; asking for it proves that it answers and knows the key."""
+    """Return the running server's report; requesting it proves that the server answers and accepts the key."""
     request = urllib.request.Request(f"{url}/props", headers={"Authorization": f"Bearer {key}"})  # noqa: S310 - loopback
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with direct.open(request, timeout=30) as answer:

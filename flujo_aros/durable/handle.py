@@ -35,10 +35,12 @@ class Keeper(Protocol):
     @property
     def store(self) -> Store:
         """The store that contains the runs."""
+        ...
 
     @property
     def runners(self) -> Mapping[str, Runner]:
         """The runners of this process, by the version of their pipeline."""
+        ...
 
     def cancel(self, row: RunRow) -> None:
         """Request that the run be cancelled."""

@@ -56,6 +56,7 @@ class Rows(Protocol):
 
     def finish(self, run_id: str, epoch: int, starts: Table, settled: Table, ending: Ending) -> str:
         """Record how a run has ended, or that it pauses. For `completed`, every step that started must have settled."""
+        ...
 
 
 class RunRecording:

@@ -147,10 +147,12 @@ class Projection(Protocol[S_co]):
     @property
     def start(self) -> S_co:
         """The state before the first event."""
+        ...
 
     # `Any`, so that the result of `fold` may be used where a wider type is wanted: `"".join(fold(log, lines))`.
     def __call__(self, sofar: Any, event: LogEvent, /) -> S_co:
         """Return the state after one more event."""
+        ...
 
 
 def starting_at(start: S) -> Callable[[Callable[[S, LogEvent], S]], Projection[S]]:

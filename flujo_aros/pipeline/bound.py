@@ -27,10 +27,12 @@ class AsksInTurns(Protocol):
     @property
     def asked(self) -> Sequence[Step]:
         """The steps."""
+        ...
 
     @property
     def most_asked(self) -> int:
         """The maximum number of times that any of these steps runs."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

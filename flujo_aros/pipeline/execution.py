@@ -202,15 +202,18 @@ class Recording(Protocol):
     @property
     def recorded(self) -> Mapping[str, Slot]:
         """The steps that settled before this process took over the run, by name. They do not run again."""
+        ...
 
     async def started(self, name: str, step: PipelineStep) -> None:
         """Record that a step starts."""
 
     def calls_of(self, slot: Slot) -> AbstractContextManager[object]:
         """Record every model call inside the block as one of this step."""
+        ...
 
     def plain(self, step: PipelineStep, settlement: Settlement[Any]) -> Settlement[Any]:
         """Return the settlement with a value that the record can restore unchanged. Raises `UsageError`."""
+        ...
 
     async def settled(self, slot: Slot, ledger: RunLedger) -> None:
         """Record how a step settled, and how that changes its nested steps."""
@@ -221,6 +224,7 @@ class Recording(Protocol):
     @property
     def is_live(self) -> bool:
         """Whether to stream replies, so that others can watch them being written."""
+        ...
 
     async def wait(self, name: str, seconds: float) -> None:
         """Wait before a retry; after a crash, only for the remaining time."""

@@ -124,15 +124,19 @@ class Handle(Protocol):
     @property
     def run_id(self) -> str:
         """The id of the run."""
+        ...
 
     async def status(self) -> str:
         """Return the status: queued, running, paused, parked, completed, degraded, failed or cancelled."""
+        ...
 
     async def result(self) -> RunResult:
         """Wait for the result of the run, which may be paused."""
+        ...
 
     def stream(self, offset: int = 0) -> AsyncGenerator[tuple[int, StreamEvent]]:
         """Return the events of the run from an offset on, each with the next offset, until the run has ended."""
+        ...
 
     async def cancel(self) -> None:
         """Cancel the run."""
@@ -146,11 +150,13 @@ class Engine(Protocol):
 
     async def run(self, runner: Runner, task: RunTask) -> RunResult:
         """Execute a run and return its result."""
+        ...
 
     async def submit(
         self, runner: Runner, task: RunTask, *, queue: str, priority: int | None, partition: str | None
     ) -> Handle:
         """Start a run without waiting for it."""
+        ...
 
 
 class InProcess:

@@ -866,6 +866,7 @@ class CallFunction(Protocol[T_co]):
 
     def __call__(self, value: Any, /, *args: Any, **params: Any) -> T_co:
         """Return the value of the step, its outcome, or an awaitable of either."""
+        ...
 
 
 @known_options

@@ -253,7 +253,9 @@ COMMENT: Final = expression(
 SHORT_COMMENT: Final = r"(?: (?: // | \# )[^\n]{0,200}\n | /\*.{0,200}?\*/ | <!--.{0,200}?--> )"
 """A comment beside a key, for expressions that look ahead."""
 ELLIPSIS: Final = expression(r"\.\.\.|…")
-SENTENCE: Final = expression(r"\n|(?<=[.!?])\s|[。！？]")
+SENTENCE: Final = expression(
+    r"\n|(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b[MD][rs]\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\b[Nn]o\.)(?<!\b[ie]\.[eg]\.)\s|[。！？]"
+)
 """Between two sentences of prose."""
 
 # --- members and elements of plain JSON, and of JSON with unambiguous deviations --------------------------------------

@@ -24,6 +24,7 @@ from flujo_aros.contract import TIMES, Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
+from flujo_aros.reading.claims import Claims, fields_of
 from flujo_aros.reading.grammar import SENTENCE, SHORT_COMMENT, expression
 from flujo_aros.reading.remarks import MAY_REMARK, Remark, Topic, class_of, correction_in, doubt_in, remark_in
 from flujo_aros.reading.scalars import MONTHS, WORD, in_other_unit, name_words, other_unit, read_time, without_units
@@ -332,12 +333,26 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
     if (remark := remarked_in(prose, shape, value)) is not None:
         said = "retracts or corrects it" if remark.corrects else "says that it is not to be trusted"
         return f"the text after it {said}: {_excerpt(remark.sentence, 0)!r}"
+    if (claim := _claim_in(prose, shape, value)) is not None:
+        return f"the text after it gives a field another value: {_excerpt(claim, 0)!r}"
     return (
         _other_lines(prose, shape)
         or _other_form(prose, names)
         or _other_text(prose, shape, value)
         or _contradiction(prose, shape, value)
     )
+
+
+def _claim_in(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
+    """Return the sentence in a text that gives a field of the value another one, or None."""
+    if not _MAY_CLAIM.search(prose):
+        return None
+    answer = value()
+    claims = Claims(fields_of(_leaves(answer, shape), shape.named or _own_keys(answer, shape)))
+    return next(filter(claims.contradicted_by, SENTENCE.split(prose[:_SOME_TEXT])), None)
+
+
+_MAY_CLAIM: Final = expression(r"\w")
 
 
 def doubted_in(

@@ -39,10 +39,10 @@ _WORDS: Final = {
     "NOT": """not n't never none cannot can't without hardly barely neither nor nowhere nobody nothing unable
         nicht kein* ohne nie weder pas aucun* jamais sans nem nenhum* sem nessun* senza niet geen zonder nooit
         nunca ningún ninguna less ni don't""",
-    "SURE": """sure certain* convinced confident positive vouch guarantee* swear know tell validat* rely trust*
-        bet sold stand_by sicher überzeugt gewiss garantier* sûr* convaincu* garantir segur* convencid* garantiz* certo
-        certeza sicur* convinto garantire zeker garanderen decid* determin* déterminer say_which say_whether
-        say_if""",
+    "SURE": """sure certain* convinced confident positive vouch guarantee* swear know tell validat* rely trust* bet
+        sold stand_by sicher überzeugt gewiss garantier* sûr* convaincu* garantir segur* convencid*
+        garantiz* certo certeza sicur* convinto garantire zeker garanderen decid* determin* déterminer
+        say_which say_whether say_if""",
     "CONFIRM": """verif* check* confirm* recheck* prüf* überprüf* geprüft bestätig* vérifi* conferm* controleren
         controleer bevestig*""",
     "REVIEW": """review* revisit* double-check* re-check* doublecheck* compar* go_over look_over
@@ -54,9 +54,10 @@ _WORDS: Final = {
         möglicherweise womöglich wohl peut-être quiz* talvez forse misschien mogelijk wellicht equally
         just_as_well""",
     "OTHERWISE": """off differ* over-stated overstated understated exaggerated higher lower""",
-    "WRONG": """wrong invalid untrue incorrect* inaccurate mistaken outdated no_longer supersed* falsch
-        fehlerhaft erron* faux fausse* inexact* errad* errat* equivocad* sbagliat* onjuist fout verkeerd
-        in_error out_of_date is_off are_off too_high too_low zu_hoch zu_niedrig trop_élevé demasiado_alt*""",
+    "WRONG": """wrong wrongly ruled_out invalid untrue incorrect* inaccurate mistaken outdated no_longer supersed*
+        falsch fehlerhaft erron* faux fausse* inexact* errad* errat* equivocad* sbagliat* onjuist fout
+        verkeerd in_error out_of_date is_off are_off too_high too_low zu_hoch zu_niedrig trop_élevé
+        demasiado_alt*""",
     "ASSUMED": """assum* placeholder* approximat* as_a_default reasonable_default sensible_default defaulted
         provisional preliminary suppos* estimat* want_of ballpark presumabl* reconstruct* filler stand-in*""",
     "GUESSED": """guess* invent* made_up make_up making_up fabricat* extrapolat* speculat* hypothes* improvis*
@@ -74,7 +75,7 @@ _WORDS: Final = {
     "SEVERAL": """two several multiple various""",
     "HAD_TO": """had_to musste* ai_dû tuve_que""",
     "SOURCE": """text texts message* e-mail* email* mail document* input source* scan* image* photo* page* file*
-        attachment* pdf link* url* website* database invoice* receipt* transcript* original thread article
+        attachment* pdf link* url* website* database invoice* receipt* transcript* thread article
         dokument* rechnung* texte facture texto factura testo tekst handwriting signature listing* ticket* note
         notes letter* form forms report* record*""",
     "STATED": """giv* gave state* specif* provid* mention* said say says found find locate angegeben genannt
@@ -97,17 +98,18 @@ _WORDS: Final = {
     "ONLY": """only just merely nur bloß lediglich seulement solo sólo apenas só soltanto slechts maar alleen
         purely""",
     "PART": """half part parts first beginning fragment excerpt""",
-    "IF": """if unless in_case falls wenn sofern si""",
+    "IF": """if unless in_case falls_sie falls_der falls_die falls_das falls_es falls_ich falls_ein falls_eine
+        falls_noch falls_gewünscht falls_herr falls_frau falls_weitere falls_nötig wenn sofern si""",
     "CONFIDENCE": """confidence""",
     "LOW": """low limited moderate""",
     "SOMEBODY": """she he customer user author sender client reviewer writer caller speaker patient""",
     "YOU": """you your""",
     "EMPTY": """null empty blank omitted left_out left_it_out left_that_out nul vacío vazio leeg leer vuoto""",
     "IS": """ser être essere lauten heißen is are was were be been 's 're ist sind war est sont son está é são è
-        zijn 'm""",
+        zijn 'm 是""",
     "WOULD": """would würd* wäre* sähe serait seraient sería* seria sarebbe zou zouden""",
-    "BUT": """because since so but while although though and weil da denn aber parce mais car porque pero mas ma
-        und et y e en""",
+    "BUT": """because since so but while although though weil da denn aber parce mais car porque pero mas ma en""",
+    "AND": """and und et y e""",
     "ENOUGH": """enough_information enough_detail* enough_context sufficient_information sufficient_detail*
         sufficient_context""",
     "ALL": """all everything""",
@@ -140,7 +142,7 @@ _WORDS: Final = {
         riverificare 我假设 假定 推测 推測です 推定 估计 猜 不清楚 不确定 看不清 存疑 仅供参考 読み取れ
         はっきりしな 確信が 自信がありま 仅为示例 只是示例 仅是示例 仅为例子 虚构 占位 例です 架空 ダミー
         サンプルです 仮の""",
-    "CHOSE": """went_with go_with picked pick chose choose used use kept put filled took settled reconstructed
+    "CHOSE": """went_with go_with picked pick chose choose used use reused kept put filled took settled reconstructed
         entered wrote fill inserted""",
     "HM": """hm* ah oh uh um well ok okay also ach ay""",
     "WAIT": """wait moment warte halt stopp attendez attends espera espere esperen un_momento""",
@@ -159,26 +161,26 @@ _WORDS: Final = {
         korjaus koreksi helyesbítés corectare виправлення διόρθωση תיקון تصحيح सुधार nein 等等 等一下 更正 纠正
         修正 勘误 抱歉 对不起 不好意思 请忽略 其实 实际上 事实上 実は 訂正
         すみません 申し訳 失礼 いや いえ 待って やっぱり 정정 사실 죄송 실수 아니""",
-    "EDIT": """edit update updated corrected revised ps p.s""",
+    "EDIT": """fixed edit update updated corrected revised ps p.s""",
     "ACTUALLY": """actually in_fact really in_truth in_reality rather eigentlich tatsächlich in_wirklichkeit
         in_wahrheit en_fait en_réalité plutôt en_realidad de_hecho in_realtà na_verdade eigenlijk
         w_rzeczywistości на_самом_деле after_all turns_out turned_out""",
     "INSTEAD": """instead instead_of rather_than statt anstatt anstelle au_lieu plutôt_que en_lugar en_vez
         anziché invece em_vez in_plaats contrary_to""",
-    "SLIPPED": """misread* misspoke mistyped miscounted mixed_up mix_up confused forgot forgotten overlooked
-        missed swapped transposed reversed interchanged flipped retract* withdraw* disagree slipped
-        misinterpreted misunderstood misstated miscalculated mistook failed_to mislabel* backwards change_my
-        changed_my stand_corrected take_it_back take_that_back take_back vergessen übersehen verwechselt
-        vertauscht geirrt vertan verlesen verschrieben oublié confondu raté trompé* inversé faltó confuso
-        enganei confundi vergist verwisseld""",
+    "SLIPPED": """misread* misspoke mistyped miscounted mixed_up mix_up confused forgot forgotten overlooked missed
+        swapped transposed reversed interchanged flipped retract* withdraw* disagree slipped misinterpreted
+        misunderstood misstated miscalculated mistook failed_to mislabel* backwards change_my changed_my
+        other_way_round other_way_around wrong_way_round stand_corrected take_it_back take_that_back
+        take_back vergessen übersehen verwechselt vertauscht geirrt vertan verlesen verschrieben oublié
+        confondu raté trompé* inversé faltó confuso enganei confundi vergist verwisseld""",
     "RETRACTED": """withdrawn retracted superseded void obsolete hallucination says_otherwise say_otherwise is_off_by
-        are_off_by
-        states_otherwise shows_otherwise suggests_otherwise off_by misspel* mix-up unvollständig incomplèt*
-        incomplet* fehler_unterlaufen fehler_passiert eingeschlichen stimmt_nicht stimmen_nicht stimmt_so_nicht
-        falsch_geschrieben falsch_angegeben glissée klopt_niet confundí equivoqué olvidé olvidó hay_un_error
-        ho_sbagliato intercambiado negeer 错了 不对 有误 写错 填错 弄错 搞错 搞混 弄混 存在错误 有错误 有个错误
-        不正确 作废 不完整 写反 弄反 搞反 漏了 漏掉 忘了 忘记 間違 誤って 誤りが の誤り に訂正 不完全 逆でし
-        忘れ 見落とし 漏れ 違います 正しくありません 無視して が正解 무시하 무시해 틀렸 잘못""",
+        are_off_by states_otherwise shows_otherwise suggests_otherwise off_by misspel* mix-up unvollständig
+        incomplèt* incomplet* fehler_unterlaufen fehler_passiert eingeschlichen stimmt_nicht stimmen_nicht
+        stimmt_so_nicht falsch_geschrieben falsch_angegeben glissée klopt_niet confundí equivoqué
+        he_equivocado olvidé olvidó hay_un_error ho_sbagliato intercambiado negeer 错了 不对 有误 写错 填错 弄错
+        搞错 搞混 弄混 存在错误 有错误 有个错误 不正确 作废 不完整 写反 弄反 搞反 漏了 漏掉 忘了 忘记 間違 誤って
+        誤りが の誤り に訂正 不完全 逆でし 忘れ 見落とし 漏れ 違います 正しくありません
+        無視して が正解 무시하 무시해 틀렸 잘못""",
     "ERROR": """error* mistake mistakes typo* fehler erreur* misprint oversight inaccurac*""",
     "IGNORE": """throw ignore ignoring disregard discard forget scratch strike cancel ignorier* vergiss ignorez
         ignorer ignora ignorate ignoren pas_tenir_compte zignoruj pomiń* проигнорируй* игнорируй*""",
@@ -203,7 +205,7 @@ _WORDS: Final = {
     "LATE": """later_than delay* late long length trouble confusion inconvenience hear
         spät* verspät* lang* retard* attente""",
     "TRUE": """true""",
-    "FALSE": """false""",
+    "FALSE": """false forbidden prohibited disallowed verboten interdit* prohibid*""",
     "MAKE_IT": """make_it make_that make_this""",
     "LISTED": """ticked typed listed copied transcribed extracted noted reported selected marked counted included
         recorded calculated converted parsed booked assigned matched returned""",
@@ -215,10 +217,16 @@ _WORDS: Final = {
     "LATER": """later now meanwhile subsequently afterwards amended addendum re-marked raises re-issued reissued
         replaced replaces upgraded downgraded nowadays since_then has_since have_since currently inzwischen jetzt
         später mittlerweile désormais maintenant ahora luego adesso agora nu inmiddels""",
-    "AMOUNTS": """amounts comes stands totals equals runs reads""",
+    "AMOUNTS": """amounts comes stands liegt totals equals runs reads makes gives puts = serves weighs measures costs
+        works_out beträgt lautet wynosi asciende vale ammonta bedraagt s'élève""",
     "AGREE": """match* agree agrees fit fits hold holds correspond* tally tallies apply applies""",
     "DEF": """the his her their yesterday* today*""",
-    "SPELT": """spelled spelt written called""",
+    "SPELT": """spelled spelt written called heet heißt heisst llama chiama appelle chama hieß heette""",
+    "ASIDE": """original formerly previously originally initially usually typically normally default forecast*
+        tomorrow neighbour* neighbor* companion related sister prior cited expected planned scheduled
+        prochain* próxim* nächste* morgen* volgend*""",
+    "BOUND": """out_of within least most under over exceed* between minimum maximum than up_to extra plus minus
+        total_of sum_of""",
     "COMMA": """, ， 、""",
     "STOP": """- -- > ; : ( ) — – … ： ； （ ）""",
 }
@@ -227,7 +235,7 @@ _WORDS: Final = {
 _FIELDS: Final = ("FIELD", "TEXT", "HOLDS", "LACKS")
 """Fields that have a value: any, a free text, and the word for a boolean that is true or false."""
 _NAMES: Final = (*_WORDS, *_FIELDS, "VALUE", "NUMBER", "CHOICE", "EMPTY_FIELD", "OTHER", "PIECE", "PROPER")
-_LETTERS: Final = {name: chr(ord("\u0100") + index) for index, name in enumerate(_NAMES)}
+LETTERS: Final = {name: chr(ord("\u0100") + index) for index, name in enumerate(_NAMES)}
 _OTHER_WORD: Final = "."
 
 _STATED: Final = (
@@ -244,6 +252,7 @@ _STATED: Final = (
     "I ~5 NOT ~4 SURE/CONFIRM !STATED !WHAT/IF,~1,YOU/THIS",
     "^ ~1 NOT ~1 SURE/CONFIRM !WHAT/IF,~1,YOU/THIS",
     "THIS IS NOT ~1 SURE",
+    "I WOULD CONFIRM/REVIEW ~3 FIELD/VALUE/ANSWER/THIS",
     "ONLY ~1 SURE",
     "CONFIDENCE/SURE ~5 LOW",
     "LOW CONFIDENCE",
@@ -339,7 +348,7 @@ _CONSIDERED_ACROSS: Final = (
 )
 _RETRACTED: Final = (
     # "The total above is wrong", "The number I gave can't be right", "That isn't the answer"
-    "<YOU/SOURCE FIELD/VALUE/ANSWER/THIS/I ~1 IS/THIS -1 WRONG",
+    "<YOU/SOURCE FIELD/VALUE/ANSWER/THIS/I ANSWER/TRUE? IS/THIS -1 WRONG",
     "FIELD/VALUE/ANSWER/THIS ~2 I STATED/CHOSE/LISTED ~1 IS -1 WRONG",
     "FIELD/VALUE IS CHOSE/STATED/READ/LISTED ~3 WRONG",
     "^ !YOU ~3 IS -1 WRONG $",
@@ -347,12 +356,16 @@ _RETRACTED: Final = (
     "FIELD/VALUE/ANSWER/THIS NOT IS SURE/CHOSE",
     "FIELD/VALUE/ANSWER/THIS IS? NOT ANSWER",
     "THIS IS FROM? ~1 WRONG",
+    "^ ~1 FIELD ~1 IS -5 WRONG $",
     "ANSWER ~1 YOU ANOTHER",
     "POINTS ~3 WRONG",
     "VALUE/EMPTY ARROW ~1 OTHER/CHOICE",
     "RETRACTED",
     "TRUE/FALSE/EMPTY IS -1 WRONG",
+    "TRUE/FALSE/EMPTY IS NOT REAL/CORRECT",
     "I ~1 WRONG SURE",
+    "I WOULD NOT CHOSE/SURE",
+    "INSTEAD DEF? ANSWER/WHAT ~2 $",
     # "I misread it", "I used the wrong line", "I made an error", "a typo in the total"
     "I -4 SLIPPED",
     "I ~1 CHOSE/STATED/HAVE/LISTED ~4 WRONG",
@@ -362,6 +375,7 @@ _RETRACTED: Final = (
     "ERROR FROM ~1 FIELD/VALUE/ANSWER",
     "ERROR ANSWER",
     "FIELD/ANSWER ~2 HAVE ~2 ERROR",
+    "FIELD/VALUE/ANSWER ~3 SHOULD SHOULD EDIT/MOVED",
     # "It is actually 4", "It should have been 4", "The name should read Mia"
     "IS ACTUALLY !QUITE/NOT/FIELD/VALUE/A",
     "ACTUALLY ~3 OTHER/CHOICE",
@@ -378,7 +392,6 @@ _RETRACTED: Final = (
     "^ BETTER BETTER? CHOICE/OTHER",
     "MOVED FROM ~1 OTHER/CHOICE",
     "<IF CHOICE WOULD ~4 SHOULD/REAL/CORRECT",
-    "<NOT EMPTY_FIELD IS STATED !NOT",
     # "Ignore the total", "Don't use it", "Please change the total", "Let me fix that"
     "^ ~1 IGNORE",
     "^ SHOULD? ~1 NOT CHOSE/SURE FROM? ~1 FIELD/VALUE/THIS/ANSWER",
@@ -414,6 +427,7 @@ _RETRACTED_ACROSS: Final = (
 )
 """The same for whole sentences."""
 _DENIED: Final = (
+    "<NOT/ALL/OTHER/VALUE/PIECE EMPTY_FIELD IS STATED/LISTED !NOT",
     # a value is something else: "25 is the number of drums", "3.4 was last year's figure"
     "^ HM? DEF? VALUE/PIECE IS DEF/WHAT !~9,STATED/REAL/CORRECT/PROPER/CHOICE/ONLY =12 $",
     "^ HM? DEF? VALUE/PIECE IS ~1 ANOTHER",
@@ -432,6 +446,7 @@ words that are neither a negation nor the answer's.
 """
 _DENIED_ACROSS: Final = (
     "^ HM? DEF? VALUE/PIECE IS =9 COMMA? NOT ~4 FIELD",
+    "^ HM? DEF? VALUE/PIECE =6 COMMA NOT DEF? FIELD",
     "OTHER ~2 COMMA NOT VALUE",
     "^ NOT VALUE/PIECE COMMA",
     "^ OTHER INSTEAD",
@@ -454,7 +469,7 @@ _ASSERTED: Final = (
     "LATER =7 OTHER/PROPER",
 )
 """Orders of classes in a clause that assert something else, in a sentence without a value of the answer."""
-_CONDITIONAL: Final = ("^ ~1 IF",)
+_CONDITIONAL: Final = ("^ ~1 IF", "^ SHOULD DEF/NAMED")
 """Sentences that ask for a change under a condition."""
 _EXEMPT: Final = ("NOT ~9 BUT ~6 ALL", "^ ~1 IF/WOULD YOU", "^ ~1 SOMEBODY @ $")
 """Sentences that doubt nothing: `if you need more`, and what the customer is not sure of.
@@ -463,8 +478,8 @@ _EXEMPT: Final = ("NOT ~9 BUT ~6 ALL", "^ ~1 IF/WOULD YOU", "^ ~1 SOMEBODY @ $")
 """
 _EMPTY: Final = ("EMPTY", "NOT ~2 EMPTY_FIELD")
 """Sentences that explain why a field is empty, unless they name another one, or a guess: `so it is null`."""
-_FUNCTION_WORDS: Final = frozenset(
-    ["NO", "NOT", "I", "THIS", "FROM", "IS", "IF", "YOU", "BUT", "ONLY", "WHAT", "WOULD"]
+FUNCTION_WORDS: Final = frozenset(
+    ["NO", "NOT", "I", "THIS", "FROM", "IS", "IF", "YOU", "BUT", "AND", "ONLY", "WHAT", "WOULD"]
 )
 """Classes of words that never count as the name of a field or as a value."""
 
@@ -481,32 +496,32 @@ def _part(part: str) -> str:
     if part[0] == "<":
         return f"(?<!{_part(part[1:])})"
     if part == "|":
-        return f"(?:^|{_LETTERS['STOP']})"
+        return f"(?:^|{LETTERS['STOP']})"
     if part in _SPANS:
         return _SPANS[part]
     if part[0] in "~-=":
         return f"{'.' if part[0] == '~' else _NOT_NEGATED if part[0] == '-' else _FOREIGN}{{0,{part[1:]}}}"
     names = chain.from_iterable(_ALSO.get(name, name).split("/") for name in part.rstrip("?").split("/"))
-    return f"[{''.join(map(_LETTERS.__getitem__, names))}]{'?' if part.endswith('?') else ''}"
+    return f"[{''.join(map(LETTERS.__getitem__, names))}]{'?' if part.endswith('?') else ''}"
 
 
 _ALSO: Final = {
     "FIELD": "/".join((*_FIELDS, "THE")), "NAMED": "/".join((*_FIELDS, "EMPTY_FIELD")), "NOT": "NOT/NO",
     "VALUE": "VALUE/NUMBER",
-    "MAY": "MAY/MIGHT", "REVIEW": "REVIEW/CORRECT", "REAL": "REAL/TRUE", "BUT": "BUT/COMMA/STOP",
+    "MAY": "MAY/MIGHT", "REVIEW": "REVIEW/CORRECT", "REAL": "REAL/TRUE", "BUT": "BUT/COMMA/STOP/AND",
     "CHOSE": "CHOSE/SET/ADD", "SHOULD": "SHOULD/BETTER", "CHANGE": "CHANGE/SET", "CORRECT": "CORRECT/VALID",
     "SPELT": "SPELT/AMOUNTS", "OTHERWISE": "OTHERWISE/MOVED/ERROR/SLIPPED/RETRACTED", "WRONG": "WRONG/RETRACTED",
 }  # fmt: skip
 """Classes that count as another one, too: a reply in another language has its own names for the fields, so that an
 article stands for one.
 """
-_NOT_NEGATED: Final = f"[^{_LETTERS['NOT']}{_LETTERS['NO']}]"
-_FOREIGN: Final = f"[^{''.join(_LETTERS[n] for n in ('NOT', 'NO', 'I', *_FIELDS, 'VALUE', 'NUMBER', 'PIECE'))}]"
+_NOT_NEGATED: Final = f"[^{LETTERS['NOT']}{LETTERS['NO']}]"
+_FOREIGN: Final = f"[^{''.join(LETTERS[n] for n in ('NOT', 'NO', 'I', *_FIELDS, 'VALUE', 'NUMBER', 'PIECE'))}]"
 _SPANS: Final = {
     "-": f"{_NOT_NEGATED}*",
-    "*": f"[^{_LETTERS['EMPTY_FIELD']}]*",
-    "+": f"[^{_LETTERS['NOT']}{_LETTERS['NO']}{_LETTERS['EMPTY_FIELD']}]*",
-    "@": f"[^{''.join(_LETTERS[name] for name in ('I', *_FIELDS, 'VALUE', 'NUMBER'))}]*",
+    "*": f"[^{LETTERS['EMPTY_FIELD']}]*",
+    "+": f"[^{LETTERS['NOT']}{LETTERS['NO']}{LETTERS['EMPTY_FIELD']}]*",
+    "@": f"[^{''.join(LETTERS[name] for name in ('I', *_FIELDS, 'VALUE', 'NUMBER'))}]*",
 }
 
 
@@ -529,8 +544,8 @@ _ASSERTS: Final = _rules(_ASSERTED, ())
 _IS_CONDITIONAL: Final = expression("|".join(map(_rule, _CONDITIONAL)))
 _IS_EXEMPT: Final = expression("|".join(map(_rule, _EXEMPT)))
 _IS_ABOUT_EMPTY: Final = expression("|".join(map(_rule, _EMPTY)))
-_NAMED: Final = frozenset(map(_LETTERS.__getitem__, (*_FIELDS, "EMPTY_FIELD", "VALUE", "NUMBER", "CHOICE")))
-_OTHER_TOPICS: Final = frozenset(_LETTERS[name] for name in (*_FIELDS, "VALUE", "NUMBER", "ASSUMED", "GUESSED"))
+_NAMED: Final = frozenset(map(LETTERS.__getitem__, (*_FIELDS, "EMPTY_FIELD", "VALUE", "NUMBER", "CHOICE")))
+_OTHER_TOPICS: Final = frozenset(LETTERS[name] for name in (*_FIELDS, "VALUE", "NUMBER", "ASSUMED", "GUESSED"))
 _END: Final = r"\b"
 _SUSPECT: Final = """NOT MIGHT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW MAY PERHAPS OTHERWISE WRONG ANOTHER
     EXAMPLE HAD_TO WOULD SEVERAL LOW ONLY OR WILL SHOULD TODO WAIT SORRY OOPS EDIT ACTUALLY INSTEAD SLIPPED RETRACTED
@@ -551,7 +566,7 @@ MAY_REMARK: Final = Phrases(
 )
 """Finds texts that may contain a remark. Most contain none, which one pass shows."""
 _MAY_ASSERT: Final = Phrases(MAY_REMARK.source, *_any_of("IS LATER STATED FROM"), r"['’]s\b")
-_OWN: Final = frozenset(map(_LETTERS.__getitem__, ("VALUE", "NUMBER", "ANOTHER", "WOULD")))
+_OWN: Final = frozenset(map(LETTERS.__getitem__, ("VALUE", "NUMBER", "ANOTHER", "WOULD")))
 _CLASS_OF: Final = {word: name for name, words in _WORDS.items() for word in words.split()}
 _STEMS: Final = {word[:-1]: name for word, name in _CLASS_OF.items() if word[-1] == "*"}
 _STEM_LENGTHS: Final = sorted(set(map(len, _STEMS)), reverse=True)
@@ -559,11 +574,13 @@ _IN_GROUPS: Final = sorted((word.replace("_", " ") for word in _CLASS_OF if "_" 
 _BY_INITIAL: Final = [f"(?={one})(?:{'|'.join(groups)})" for one, groups in groupby(_IN_GROUPS, itemgetter(0))]
 _GROUP: Final = expression(rf"\b(?:{'|'.join(_BY_INITIAL)})\b")
 """Groups of words, the longer ones first, by their initials, since that is faster than one long alternation."""
-_UNSPACED: Final = expression("|".join(word for word in _CLASS_OF if word[0] > "\u3000" and word[0].isalpha()))
+_UNSPACED: Final = expression(
+    "|".join(sorted((word for word in _CLASS_OF if word[0] > "\u3000" and word[0].isalpha()), key=len, reverse=True))
+)
 """Words of Chinese and Japanese, which have no spaces around them."""
 _WORD: Final = expression(
     r"[\u0900-\u0dff]+|n['’]t\b|[^\W\d_]+?(?=n['’]t\b)|[^\W_]+(?:[-_][^\W_]+)*(?:['’](?=[^\W\d_]{2}(?<!re|ve|ll)))?|['’](?:s|re|d|m|ll)\b"
-    r"|\x00\w|(?<=\s)--?(?=\s)|<-+|[-=>]>|[←→⇒>;,:()—–…：，；（）、?❌✗✘✖👎]"
+    r"|\x00[\w\ue000-\uf8ff]|(?<=\s)--?(?=\s)|=|<-+|[-=>]>|[←→⇒>;,:()—–…：，；（）、?❌✗✘✖👎]"
 )
 
 
@@ -628,7 +645,7 @@ class Topic(NamedTuple):
         return f" {_VARIANT if any(known) else _PROPER_NAME} "
 
     def _count(self, found: re.Match[str]) -> str:
-        if str(_count(found[0])) in self.values:
+        if str(count_in(found[0])) in self.values:
             return _mark("PIECE")
         return found[0] if found[0] in _VAGUE else _mark("OTHER")
 
@@ -636,7 +653,7 @@ class Topic(NamedTuple):
         return _mark("VALUE" if self.holds(found[0]) else "OTHER")
 
     def _field(self, found: re.Match[str]) -> str:
-        if class_of(found[0]) in _FUNCTION_WORDS:
+        if class_of(found[0]) in FUNCTION_WORDS:
             return found[0]
         name = fold(found[0])
         return _mark("EMPTY_FIELD" if name in self.empty else "TEXT" if name in self.texts else "FIELD")
@@ -656,7 +673,7 @@ _PROPER: Final = expression(
 )
 """Capitalized words within a sentence, or several at its beginning."""
 _PROPER_WORD: Final = expression(rf"\b{_CAPITALIZED}")
-_NUMERALS: Final = {
+NUMERALS: Final = {
     word: number
     for number, words in {
         1: "one", 2: "two", 3: "three drei trois drie", 4: "four vier quatre cuatro quattro quatro",
@@ -671,18 +688,18 @@ _NUMERALS: Final = {
 }  # fmt: skip
 _VAGUE: Final = ("one", "two", "hundred", "thousand", "dozen")
 """Words that seldom count anything."""
-_NUMERAL: Final = rf"(?:{'|'.join(_NUMERALS)})"
+_NUMERAL: Final = rf"(?:{'|'.join(NUMERALS)})"
 _IN_WORDS: Final = expression(rf"\b{_NUMERAL}(?:(?:[- ]|(?<=d) and ){_NUMERAL}){{0,9}}\b(?!-)")
 
 
-def _count(words: str) -> int:
+def count_in(words: str) -> int:
     """Return the number that is written in words."""
     total = part = 0
     for word in words.replace("-", " ").split():
-        number = _NUMERALS.get(word, 0)
-        if number < _NUMERALS["hundred"] and word != "dozen":
+        number = NUMERALS.get(word, 0)
+        if number < NUMERALS["hundred"] and word != "dozen":
             part += number
-        elif number < _NUMERALS["thousand"]:
+        elif number < NUMERALS["thousand"]:
             part = (part or 1) * number
         else:
             total, part = total + (part or 1) * number, 0
@@ -698,11 +715,11 @@ _OTHER_VALUE: Final = expression(
 
 
 def _mark(name: str) -> str:
-    return f" {_MARK}{_LETTERS[name]} "
+    return f" {_MARK}{LETTERS[name]} "
 
 
 def _can_be_named(part: str) -> bool:
-    return (1 < len(part) <= _LONGEST_PART or part.isdigit()) and class_of(part) not in _FUNCTION_WORDS
+    return (1 < len(part) <= _LONGEST_PART or part.isdigit()) and class_of(part) not in FUNCTION_WORDS
 
 
 _LONGEST_PART: Final = 60
@@ -775,7 +792,7 @@ def _corrects(code: str) -> bool:
 
 
 def _contradicts(code: str) -> bool:
-    if _IS_CONDITIONAL.search(code):
+    if _IS_CONDITIONAL.search(code) or LETTERS["ASIDE"] in code:
         return False
     return _says(code, _DENIES) or (_OWN.isdisjoint(code) and _says(code, _ASSERTS))
 
@@ -797,17 +814,22 @@ def _says(code: str, rules: _Rules) -> bool:
 
 def _coded(text: str) -> str:
     """Return a sentence as a string with one letter for each word and each break."""
+    return "".join(map(letter_of, words_in(text)))
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words, marks and breaks of a sentence in lower case."""
     text = text.replace("_", " ").replace("’", "'")
     text = _GROUP.sub(lambda found: found[0].replace(" ", "_"), text)
-    text = text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text)
-    return "".join(map(_letter, _WORD.findall(text)))
+    return _WORD.findall(text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text))
 
 
-def _letter(word: str) -> str:
+def letter_of(word: str) -> str:
+    """Return the letter for the class of a word in lower case."""
     if word[0] == _MARK:
         return word[1]
-    return _LETTERS.get(class_of(word) or "", _OTHER_WORD)
+    return LETTERS.get(class_of(word) or "", _OTHER_WORD)
 
 
-_IF: Final = _LETTERS["IF"]
-_CLAUSE_END: Final = expression(f"[{''.join(map(_LETTERS.__getitem__, ('BUT', 'COMMA', 'STOP')))}]")
+_IF: Final = LETTERS["IF"]
+_CLAUSE_END: Final = expression(f"[{''.join(map(LETTERS.__getitem__, ('BUT', 'AND', 'COMMA', 'STOP')))}]")

@@ -184,6 +184,7 @@ age: y yr yrs year years yearold yearsold jahr jahre jahren jahrealt an ans año
 : w watt watts
 : kw kilowatt kilowatts
 : kwh
+: kn knot knots nudos nœuds knoten
 : v volt volts
 : kcal
 : kj
@@ -510,6 +511,12 @@ def other_unit(words: AbstractSet[str], unit: str) -> bool:
         return False
     currencies = {_SIGNS[word] for word in words & _SIGNS.keys()}
     return bool(currencies) and _SIGNS[unit] not in currencies
+
+
+def is_unit(word: str) -> bool:
+    """Return whether a word is a unit that some field may have."""
+    key = word.casefold()
+    return key in _SIGNS or key in _PERCENT or (key != "in" and fold(word) in _GROUPS)
 
 
 @lru_cache(maxsize=128)

@@ -173,8 +173,8 @@ def test_of_sentences_of_many_wordings_most_doubts_and_hardly_any_harmless_ones_
 def test_of_corrections_of_many_wordings_most_are_recognized_and_hardly_any_harmless_sentence_is() -> None:
     """The figures of decision 029, less a few."""
     rows = list(measured.rows(measured.FILES[1]))
-    assert sum(row.recognized for row in rows) >= 550
-    assert sum(row.accepted for row in rows) >= 565
+    assert sum(row.recognized for row in rows) >= 570
+    assert sum(row.accepted for row in rows) >= 555
     assert (sum(row.remarks for row in rows), sum(row.harmless for row in rows)) == (620, 620)
 
 
@@ -252,4 +252,58 @@ def test_the_model_is_asked_not_to_guess_again() -> None:
 def test_each_word_of_the_rules_belongs_to_one_class() -> None:
     words = [word for words in remarks._WORDS.values() for word in words.split()]
     assert [word for word, count in Counter(words).items() if count > 1] == []
-    assert len(remarks._LETTERS) == len(remarks._NAMES)
+    assert len(remarks.LETTERS) == len(remarks._NAMES)
+
+
+class Log(BaseModel):
+    vessel: str
+    berth: str
+    wind_kn: int
+    sailed_on: str
+    sea: Literal["calm", "rough"]
+    inspected: bool
+    pilot: str | None = None
+
+
+LOG = Log(vessel="MV Corvina", berth="B-12", wind_kn=28, sailed_on="2024-03-02", sea="rough", inspected=False)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The second entry puts the wind at 38 knots.",
+        "La velocidad del viento es de 23 nudos.",
+        "The mean is (21 + 25) / 2 = 23.",
+        "Sailed on 4 March 2024, going by the stamp.",
+        "It is tied up at B-21.",
+        "The passage was calm throughout.",
+        "De boot heet MV Corvino.",
+        "The ship was inspected by the port authority.",
+        "The pilot came aboard late: Jonas Haugen.",
+        "It's not B-12.",
+    ],
+)
+def test_a_sentence_that_gives_a_field_another_value_rejects_the_reply(claim: str) -> None:
+    outcome = read(f"{LOG.model_dump_json()}\n\n{claim}", Log)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "The wind rose from 20 to 28 knots.",
+        "The previous entry had 38 knots.",
+        "The MV Cordova, sighted at dawn, reported 38 knots and a calm sea.",
+        "The wind would be 52 in kilometres per hour.",
+        "Berth B-12, not B-21.",
+        "The forecast for tomorrow says calm.",
+        "If it had been inspected, the log would say so.",
+        "No pilot is named.",
+        "It moved 28 containers to hall 30 within 25 hours.",
+        "The wind is the mean of 20 and 36, that is 28.",
+    ],
+)
+def test_another_value_of_another_time_or_thing_is_harmless(harmless: str) -> None:
+    outcome = read(f"{LOG.model_dump_json()}\n\n{harmless}", Log)
+    assert isinstance(outcome, Accepted)

@@ -1,0 +1,547 @@
+"""Recognizes sentences next to an answer that give one of its fields another value, whatever the words.
+
+Three questions decide. Which value does the sentence hold that is not in the answer: a number, a date, a code, a
+choice, a name, a boolean? Which fields could it be for: by type, unit, size, form, and the names next to it? Is it
+asserted of the answer: not negated, not under a condition, and not about another time or another thing? A sentence that
+asserts the answer's own value contradicts nothing, and one with other values for two fields is about another thing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+from flujo_aros.contract import TIMES, Shape, fold
+from flujo_aros.reading.grammar import expression
+from flujo_aros.reading.phrases import word_set
+from flujo_aros.reading.remarks import FUNCTION_WORDS, LETTERS, NUMERALS, class_of, count_in, letter_of, words_in
+from flujo_aros.reading.scalars import MONTHS, Hints, is_unit, name_words, read_amount, read_time
+from flujo_aros.spelling import distance
+
+_OWN, _UNLIKE, _LIKE, _SURE = range(4)
+"""What a word is for a field: its value, or another one that is unlike it, like it, or certainly of that field."""
+
+
+class Field(NamedTuple):
+    """A field of an answer, with its value and the choices of its schema in lower case."""
+
+    name: str
+    kind: str
+    """`number`, `flag`, `choice`, `day`, `code` (with digits), `text`, or `empty` if there is no value."""
+    held: Any
+    choices: frozenset[str]
+
+    @property
+    def words(self) -> list[str]:
+        """The words of its name that may stand for it alone."""
+        return [word for word in name_words(self.name) if len(word) > _SHORT and class_of(word) is None]
+
+    @property
+    def has_year(self) -> bool:
+        """Whether its value is a year."""
+        return isinstance(self.held, int) and _is_year(self.held)
+
+
+def fields_of(leaves: Mapping[str, list[Any]], names: Mapping[str, Shape]) -> tuple[Field, ...]:
+    """Return the fields of an answer that have at most one value."""
+    found: list[Field] = []
+    for name, shape in names.items():
+        held = leaves.get(fold(name), [])
+        if len(held) < 2:
+            parts = (shape, *shape.branches)
+            choices = (each for part in parts for each in part.choices or () if isinstance(each, str) and len(each) > 1)
+            known = frozenset(map(str.casefold, choices))
+            value = held[0] if held else None
+            found.append(Field(name, "choice" if known and value else _kind(value, parts), value, known))
+    return tuple(found)
+
+
+def _kind(value: Any, parts: Sequence[Shape]) -> str:
+    if value is None or value == "":
+        return "empty"
+    if isinstance(value, (bool, int, float)):
+        return "flag" if isinstance(value, bool) else "number"
+    if any(part.format in TIMES for part in parts) or _ISO_DAY.match(str(value)):
+        return "day"
+    return "code" if any(map(str.isdigit, str(value))) and " " not in str(value) else "text"
+
+
+class Claims:
+    """What sentences say of the fields of an answer."""
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self.fields = fields
+        self.named: dict[str, dict[int, int]] = {}
+        self.words: dict[str, dict[int, int]] = {}
+        for at, field in enumerate(fields):
+            for name in (field.name, *field.words, *(form for word in field.words for form in _forms(word))):
+                self.named.setdefault(fold(name), {})[at] = _OWN
+            for choice in field.choices:
+                self.words.setdefault(choice, {})[at] = _SURE if class_of(choice) is None else _UNLIKE
+            if isinstance(field.held, str) and 1 < len(field.held) <= _LONGEST_PART:
+                self.words.setdefault(field.held.casefold(), {})[at] = _OWN
+
+    @cached_property
+    def _own_words(self) -> re.Pattern[str]:
+        names = (r"[\s_-]?".join(map(re.escape, _NAME_PART.findall(field.name))) for field in self.fields)
+        parts = {*map(re.escape, self.words), *names, *map(re.escape, self.named)} - {""}
+        any_part = "|".join(sorted(parts, key=len, reverse=True)) or "(?!)"
+        return re.compile(rf"(?<![^\W{_CJK}])(?<![\d.,-])(?:{any_part})s?(?![^\W{_CJK}]|[.,-]?\d|-\w)", re.I)
+
+    def contradicted_by(self, sentence: str) -> str | None:
+        """Return the name of the field that a sentence gives another value, or None.
+
+        >>> claims = Claims([Field("wind_kn", "number", 28, frozenset())])
+        >>> [claims.contradicted_by(f"The log puts the wind at {said}.") for said in ("38 knots", "28 knots")]
+        ['wind_kn', None]
+        """
+        sentence = _BESIDES.sub(" ", sentence[:_LONGEST_SENTENCE])
+        found = _Sentence(self.fields, *self._read(sentence))
+        index = None if _SUPPOSED.search(found.code) else found.otherwise(sentence)
+        return None if index is None else self.fields[index].name
+
+    def _read(self, sentence: str) -> tuple[str, list[Mapping[int, int]]]:
+        """Return a letter for each word of a sentence, and what the word is for the fields."""
+        letters, says, text, end = [""], [dict[int, int]()], "", 0
+        for found in self._values_in(sentence):
+            letter, means = self._word(found)
+            if letter:
+                letters.append(LETTERS[letter])
+                says.append({at: how for at, how in means.items() if how == _OWN} or means)
+                text += f"{sentence[end : found.start()]} \0{chr(_FIRST_MARK + len(says) - 1)} "
+                end = found.end()
+        words = words_in((text + sentence[end:]).lower())
+        marks = [ord(word[1]) - _FIRST_MARK if word[0] == "\0" else 0 for word in words]
+        code = "".join(letters[at] or letter_of(word) for at, word in zip(marks, words, strict=True))
+        return code, [says[at] for at in marks]
+
+    def _values_in(self, sentence: str) -> Iterator[re.Match[str]]:
+        at = 0
+        while found := [each for part in (_QUOTE, self._own_words, _OTHER) if (each := part.search(sentence, at))]:
+            first = min(found, key=re.Match[str].start)
+            yield first
+            at = first.end()
+
+    def _word(self, found: re.Match[str]) -> tuple[str, dict[int, int]]:
+        """Return the class of a word, or an empty string if it is neither a value nor a name."""
+        word = (found["inner"].strip(" .,") if found.lastgroup == "inner" else found[0]).casefold()
+        if (choice := self.words.get(word)) is not None:
+            return "VALUE" if _OWN in choice.values() else "CHOICE", choice
+        if found.lastgroup is None:
+            named = self.named.get(fold(word)) or self.named.get(fold(word[:-1]), {})
+            return "" if class_of(word) in FUNCTION_WORDS else "FIELD", named
+        means = self._means(found)
+        if means is None:
+            return "", {}
+        return "VALUE" if _OWN in means.values() else "PROPER" if found.lastgroup == "proper" else "OTHER", means
+
+    def _means(self, found: re.Match[str]) -> dict[int, int] | None:
+        """Return what a number, a date, a code or a name is for each field, or None if it is no value."""
+        said = found[0]
+        match found.lastgroup:
+            case "inner":
+                inner = found["inner"].strip(" .,")
+                parts = [part for part in _OTHER.finditer(inner) if part.lastgroup != "proper"]
+                meant = [means for part in parts if (means := self._means(part)) is not None]
+                if len(parts) == 1 and parts[0][0] == inner:
+                    return meant[0] if meant else None
+                return next((means for means in meant if _OWN in means.values()), self._texts(inner, quoted=True))
+            case "proper":
+                return self._proper(said, opens=found.start() == 0, german=_GERMAN.search(found.string) is not None)
+            case "day":
+                return self._days(said)
+            case "time":
+                return {}
+            case "numeral" if said.casefold() in _VAGUE:
+                return None
+            case "number" | "numeral" if values := _values(said):
+                return self._numbers(found, values)
+            case _:
+                return self._codes(said.casefold())
+
+    def _proper(self, said: str, *, opens: bool, german: bool) -> dict[int, int] | None:
+        words = said.split()
+        held = " ".join(str(field.held) for field in self.fields if field.kind == "text").casefold()
+        if opens and len(words) > 1 and words[0].casefold() not in held.split():
+            words = words[1:]  # the first word of a sentence has a capital, too
+        while words and words[0] in _TITLES:
+            words = words[1:]
+        name = " ".join(words)
+        if not name or (any(class_of(word.casefold()) for word in words) and name.casefold() not in held):
+            return None
+        means = self._texts(name, quoted=False)
+        is_noun = german and len(words) == 1 and {_OWN, _SURE}.isdisjoint(means.values())
+        return None if is_noun or not means else means
+
+    def _texts(self, text: str, *, quoted: bool) -> dict[int, int]:
+        means: dict[int, int] = {}
+        said = text.casefold()
+        words = set(said.split())
+        for at, field in enumerate(self.fields):
+            if field.kind == "empty":
+                means[at] = _LIKE
+            elif field.kind == "text":
+                held = str(field.held).casefold()
+                others = set(held.split())
+                if words <= others or (others <= words and not quoted):
+                    means[at] = _OWN
+                elif any(_is_variant(said, part) for part in (held, *others)) or others <= words:
+                    means[at] = _SURE
+                else:
+                    cased = text[:1].isupper() == str(field.held)[:1].isupper()
+                    means[at] = _LIKE if cased and (len(words) > 1) == (len(others) > 1) else _UNLIKE
+        return means
+
+    def _codes(self, said: str) -> dict[int, int]:
+        means: dict[int, int] = {}
+        for at, field in enumerate(self.fields):
+            if field.kind == "empty":
+                means[at] = _LIKE
+            elif field.kind in ("code", "text"):
+                held = field.held.casefold()
+                if said in held:
+                    means[at] = _OWN
+                elif field.kind == "code" and _form(said)[:2] == _form(held)[:2]:
+                    means[at] = _SURE if _DIGITS.split(said)[0] == _DIGITS.split(held)[0] else _LIKE
+        return means
+
+    def _days(self, said: str) -> dict[int, int]:
+        means: dict[int, int] = {}
+        year = _YEAR.search(said)
+        for at, field in enumerate(self.fields):
+            if field.kind == "day":
+                days = [read_time(written, "date") for written in (said, f"{said} {str(field.held)[:4]}")]
+                known = [day.iso for day in days if day is not None and _ISO_DAY.match(day.iso)]
+                if known:
+                    means[at] = _OWN if str(field.held)[:10] in known else _LIKE
+            elif field.has_year and year is not None:
+                means[at] = _OWN if int(year[0]) == field.held else _LIKE
+        return means
+
+    def _numbers(self, found: re.Match[str], values: set[float]) -> dict[int, int]:
+        said = found[0].casefold()
+        before = _WORD_BEFORE.search(found.string, max(0, found.start() - _LONGEST_PART), found.start())
+        lead = before["word"] if before else ""
+        unit = (_UNIT_BEHIND.match(found.string, found.end()) or ["", ""])[1]
+        is_place = lead.casefold() in _PLACES or (lead[:1].isupper() and found.start() > len(lead) + 1)
+        means: dict[int, int] = {}
+        for at, field in enumerate(self.fields):
+            if field.kind != "number":
+                if isinstance(field.held, str) and said in field.held.casefold().split():
+                    means[at] = _OWN
+                elif field.kind == "empty":
+                    means[at] = _UNLIKE
+            elif any(_is_same(value, field.held, said) for value in values):
+                means[at] = _OWN
+            elif not is_place or fold(lead) in self.named:
+                likeness = _likeness(values, said, unit, field)
+                if likeness is not None:
+                    means[at] = likeness
+        return means
+
+
+def _likeness(values: set[float], said: str, unit: str, field: Field) -> int | None:
+    """Return how likely it is that a number was meant for a field, or None if it cannot be."""
+    whole = [value for value in values if not isinstance(field.held, int) or value == int(value)]
+    fits = _fits(unit, said, field)
+    if not whole or fits is False or (field.has_year != all(map(_is_year, whole)) and not fits):
+        return None
+    if fits:
+        return _SURE
+    counts = max(whole) < _MANY and len(unit) > 2 and class_of(unit.casefold()) not in _SMALL_WORDS
+    return _LIKE if not counts and min(_ratio(value, field.held) for value in whole) <= _NEAR else _UNLIKE
+
+
+def _fits(unit: str, said: str, field: Field) -> bool | None:
+    """Return whether a unit is the field's, or None if it says nothing."""
+    named = name_words(field.name)
+    if not unit or fold(unit) in _CURRENCIES or unit in "€$£¥":
+        return None
+    if not {fold(unit), fold(unit).removesuffix("s")}.isdisjoint(named):
+        return True
+    amount = read_amount(f"{said} {unit}", Hints(tuple(named)))
+    if amount is not None and not {"unit", "percent"}.isdisjoint(amount.codes):
+        return True
+    return False if is_unit(unit) else None
+
+
+def _values(said: str) -> set[float]:
+    """Return the numbers that digits or words may mean: with a decimal point or a decimal comma."""
+    if not any(map(str.isdigit, said)):
+        year = _SPOKEN_YEAR.fullmatch(said.casefold())
+        return {float(count_in(said.casefold()) if year is None else 100 * count_in(year[1]) + count_in(year[2]))}
+    digits = _BLANKS.sub("", said).replace("−", "-").rstrip(".,")
+    found: set[float] = set()
+    for comma, point in ((",", "."), (".", ",")):
+        if re.fullmatch(rf"-?(?:\d+|\d{{1,3}}(?:\{comma}\d{{3}})+)(?:\{point}\d+)?", digits):
+            found.add(float(digits.replace(comma, "").replace(point, ".")))
+    return found
+
+
+def _is_same(value: float, held: float, said: str) -> bool:
+    """Return whether a number is a value without its sign, or rounded."""
+    decimals = len(said.replace(",", ".").partition(".")[2])
+    return abs(value) == abs(held) or (round(float(held), decimals) == value and held != int(held))
+
+
+def _is_year(value: float) -> bool:
+    return 1900 <= value <= 2100 and value == int(value)
+
+
+def _ratio(one: float, two: float) -> float:
+    less, more = sorted((abs(one), abs(two)))
+    return more / less if less else more / _NEAR
+
+
+def _form(code: str) -> str:
+    return _LETTER.sub("a", _DIGITS.sub("9", code))
+
+
+def _forms(word: str) -> Iterator[str]:
+    """Yield other forms of a word: `filed` and `files` for `filing`."""
+    stem = _ENDING.sub("", word)
+    if word.isalpha() and len(stem) > 2 and len(word) > _SHORT + 1:
+        yield from (stem + ending for ending in ("", "e", "es", "s", "ed", "ing"))
+
+
+@lru_cache(maxsize=1_024)
+def _is_variant(one: str, two: str) -> bool:
+    """Return whether two texts are spelled alike, or share most words."""
+    words, others = set(one.split()), set(two.split())
+    if abs(len(one) - len(two)) <= 2 and len(two) > _SHORT + 1 and distance(one, two) <= 2:
+        return True
+    return not words.isdisjoint(others) and len(words ^ others) <= 2
+
+
+class _Sentence:
+    """The words of a sentence: a letter for the class of each, and what each is for the fields."""
+
+    def __init__(self, fields: Sequence[Field], code: str, says: list[Mapping[int, int]]) -> None:
+        self.fields = fields
+        self.code = code
+        self.says = says
+        self.named: dict[int, list[int]] = {}
+        self.own: dict[int, list[int]] = {}
+        self.others: dict[int, list[int]] = {}
+        self.denied: set[int] = set()
+        """The fields whose own value is negated: `not 3`, `instead of 3`, `from 3 to`."""
+        about: list[set[int]] = []
+        for at, means in enumerate(says):
+            if code[at] == LETTERS["FIELD"]:
+                for index in means:
+                    self.named.setdefault(index, []).append(at)
+            elif means and self._is_negated(at):
+                self.denied |= {index for index, how in means.items() if how == _OWN}
+            elif means:
+                about += filter(None, [self._meant(at)])
+                for index, how in means.items():
+                    (self.own if how == _OWN else self.others).setdefault(index, []).append(at)
+        self.is_about_two = any(one.isdisjoint(two) for one in about for two in about)
+
+    def _meant(self, at: int) -> set[int]:
+        """Return the fields that a word is likely to be for."""
+        means = {index: how for index, how in self.says[at].items() if self.fields[index].kind != "empty"}
+        likely = {index for index, how in means.items() if how > _UNLIKE}
+        if not likely and self.code[at] == LETTERS["PROPER"] and at < _SUBJECT_END:
+            return {index for index in means if self.fields[index].kind == "text"}
+        return {index for index in likely if means[index] == _SURE} or likely
+
+    def _is_negated(self, at: int) -> bool:
+        """Return whether a value is negated or replaced, an operand, or one end of a range."""
+        code = self.code
+        if _NEGATED.search(code[:at]) or _NEGATED_BEHIND.search(code[at + 1 : at + 5]):
+            return True
+        own = _OWN in self.says[at].values()
+        if own and _MINE.search(code[:at]):
+            return True
+        reach = [later for later in (at + 2, at + 3) if code[later - 1 : later] == LETTERS["FROM"]]
+        if any(later < len(code) and self._shares(at, later) for later in reach):
+            return True
+        return not own and at > 1 and code[at - 1] == LETTERS["FROM"] and self._shares(at, at - 2, others=True)
+
+    def _shares(self, at: int, other: int, *, others: bool = False) -> bool:
+        means = {index for index, how in self.says[other].items() if not others or how != _OWN}
+        return self.code[other] != LETTERS["FIELD"] and not means.isdisjoint(self.says[at])
+
+    def otherwise(self, sentence: str) -> int | None:
+        """Return the field that is given another value, or None."""
+        if (index := self._other_flag()) is not None:
+            return index
+        denied = self.denied - self.own.keys()
+        if denied and _NOT_OWN.search(self.code):
+            return min(denied)
+        numbers = [max(found) for said in _DIGITS_IN.findall(sentence) if (found := _values(said))]
+        for index, places in self.others.items():
+            rest = [number for number in numbers if number != self.fields[index].held]
+            if len(rest) > 1 and self.fields[index].kind == "number" and sum(rest) == self.fields[index].held:
+                continue  # `5,700 for the floor plus 2,700 for the furniture`
+            if any(self._is_claimed(index, at) for at in places):
+                return index
+        return None
+
+    def _clause_start(self, at: int) -> int:
+        return max((end.end() for end in _CLAUSE.finditer(self.code, 0, at)), default=0)
+
+    def _is_claimed(self, index: int, at: int) -> bool:
+        """Return whether the value at this place is asserted of a field."""
+        kind, how = self.fields[index].kind, self.says[at][index]
+        before, behind = self.code[:at], self.code[at + 1 :]
+        clause = before[self._clause_start(at) :]
+        if _ELSEWHERE.search(clause) or _ELSEWHERE_BEHIND.search(behind):
+            return False
+        named = [place for place in self.named.get(index, ()) if place < at]
+        if index not in self.named and not self.named.keys().isdisjoint(self.says[at]):
+            return False
+        result = _RESULT.search(before) is not None
+        if self.is_about_two and not result:
+            return False
+        direct = any(_DIRECT.search(self.code[place + 1 : at]) for place in named)
+        direct = direct or (bool(named) and _PUT.search(before) is not None)
+        direct = direct or (_IS_THE.search(behind) is not None and (bool(named) or kind != "text"))
+        if kind == "empty":
+            beside = any(_BESIDE.search(self.code[place + 1 : at]) for place in named)
+            return (direct or beside) and _HOLLOW.search(self.code) is None
+        own = self.own.get(index, ())
+        if direct and all(at > place for place in own) and not (own and _LISTS.search(before)):
+            return True
+        if own or (how == _UNLIKE and kind != "text"):
+            return False
+        if kind == "text":
+            alone = how == _LIKE and self._is_only_text(at)
+            wanted = (how == _SURE and _PREDICATE.search(before)) or (named and _IS.search(before))
+            return bool(wanted or index in self.denied or _OUGHT.search(clause) or (alone and _COPULA.search(before)))
+        if kind == "day" and before[-1:] == "." and not named:
+            return False  # `The report was updated on 5 May.`
+        said = how == _SURE or bool(named) or index in self.denied or result
+        return said or _PREDICATE.search(before) is not None
+
+    def _is_only_text(self, at: int) -> bool:
+        return sum(how == _LIKE and self.fields[i].kind == "text" for i, how in self.says[at].items()) == 1
+
+    def _other_flag(self) -> int | None:
+        """Return the boolean that is said to be otherwise: `The sample was hemolyzed`, `No jury was demanded`."""
+        for index, places in self.named.items():
+            field = self.fields[index]
+            near = all(two - one < _SUBJECT_END for one, two in pairwise(places))
+            whole = near and len(places) >= min(2, len(field.words))
+            if field.kind == "flag" and whole and self._says_otherwise(places[0], places[-1], held=field.held):
+                return index
+        return None
+
+    def _says_otherwise(self, first: int, last: int, *, held: bool) -> bool:
+        before, behind = self.code[self._clause_start(first) : first], self.code[last + 1 :]
+        if (told := _TOLD.search(behind)) is not None:
+            return (told[1] == LETTERS["TRUE"]) != held and _ON_CONDITION.search(before) is None
+        clause = before + (_CLAUSE.split(behind) or [""])[0]
+        if _ELSEWHERE.search(before) or _ELSEWHERE_BEHIND.search(behind) or _UNDECIDED.search(clause):
+            return False
+        denied = _UNTRUE.search(before) is not None or _UNTRUE_BEHIND.search(behind) is not None
+        return denied if held else not denied and (_HOLDS.search(before) or _IS_BEHIND.search(behind)) is not None
+
+
+def _any(names: str) -> str:
+    return "".join(map(LETTERS.__getitem__, names.split("/")))
+
+
+_VALUES: Final = _any("VALUE/CHOICE/OTHER/PROPER")
+_SUPPOSED: Final = expression(
+    f"[{_any('QUESTION')}]|^.?[{_any('IF/SHOULD')}](?![{_any('IS')}])|[{_any('THIS')}][{_any('IS')}].?[{_any('ANOTHER')}]"
+)
+_CLAUSE: Final = expression(f"[{_any('STOP/BUT')}]")
+_ELSEWHERE: Final = expression(f"[{_any('IF/WOULD/MIGHT/MAY/ANOTHER/ASIDE/WILL/BOUND/MORE')}]")
+"""A condition, a possibility, another time or another thing."""
+_ELSEWHERE_BEHIND: Final = expression(f"^[^{_any('STOP/BUT')}]{{0,3}}[{_any('ASIDE/BELOW')}]")
+_NEGATED: Final = expression(f"(?:[{_any('NOT/INSTEAD')}]|^[{_any('NO')}])[^{_any('COMMA/STOP/BUT')}{_VALUES}]{{0,4}}$")
+_NEGATED_BEHIND: Final = expression(f"^[{_any('AMOUNTS')}]|^[{_any('IS')}].?[{_any('NOT/WRONG/ANOTHER')}]")
+_MINE: Final = expression(f"[{_any('I')}][{_any('CHOSE/STATED/LISTED')}][{_any('A/DEF/FROM')}]?$")
+_NOT_OWN: Final = expression(f"[{_any('NOT/INSTEAD')}][{_any('DEF/THE/A')}]?[{_any('VALUE')}]")
+_DIRECT: Final = expression(
+    f"^[^{_any('NOT/NO/BUT/STOP')}{_VALUES}]{{0,4}}[{_any('IS/AMOUNTS/STOP/ARROW/SHOULD/EMPTY')}]"
+    f"[^{_any('NOT/NO/INSTEAD')}{_VALUES}]{{0,2}}$"
+)
+"""Between the name of a field and a value: `is`, `=`."""
+_PUT: Final = expression(
+    f"[{_any('AMOUNTS/STATED/CHANGE/SET/LISTED/CHOSE')}][{_any('DEF/THE/A')}]?[{_any('FIELD')}][.{_any('FROM')}]?$"
+)
+"""Before a value: `puts the wind at`."""
+_IS_THE: Final = expression(
+    f"^.?[{_any('IS')}](?:[{_any('WHAT/REAL/CORRECT')}]|[{_any('DEF')}][{_any('REAL/CORRECT/A')}])"
+)
+_RESULT: Final = expression(f"[{_any('AMOUNTS')}].?$")
+_LISTS: Final = expression(f"[{_any('STOP')}].?$")
+_PREDICATE: Final = expression(
+    f"[{_any('IS/AMOUNTS/SHOULD/STOP/SPELT/STATED')}][{_any('FROM/A/DEF/THE/ACTUALLY/ONLY/THIS/LATER')}.]{{0,2}}$"
+)
+_IS: Final = expression(f"[{_any('IS/SPELT/STOP/AMOUNTS')}][{_any('A/DEF/THE')}]?$")
+_COPULA: Final = expression(f"[{_any('IS/SPELT')}][{_any('A/DEF/THE')}]?$")
+_OUGHT: Final = expression(f"[{_any('SHOULD')}].{{0,3}}(?<![{_any('FROM')}])$")
+_BESIDE: Final = expression(f"^[^{_any('NOT/NO/BUT/STOP/COMMA')}{_VALUES}]{{0,2}}$|^[{_any('STOP')}]$")
+_HOLLOW: Final = expression(f"[{_any('EMPTY/NOT/NO')}]")
+_TOLD: Final = expression(f"^[^{_any('NOT/NO/BUT/COMMA')}]{{0,2}}([{_any('TRUE/FALSE')}])")
+_ON_CONDITION: Final = expression(f"[{_any('IF/WOULD/WILL')}]")
+_UNDECIDED: Final = expression(f"[{_any('EMPTY/FALSE/TRUE/WHAT/ANSWER/IF')}]")
+_UNTRUE: Final = expression(f"[{_any('NOT/NO')}][^{_any('BUT/COMMA/STOP/ONLY')}]{{0,4}}$")
+_UNTRUE_BEHIND: Final = expression(f"^.?[{_any('IS')}]?[{_any('NOT')}]")
+_HOLDS: Final = expression(f"[{_any('IS/HAVE/LISTED')}].{{0,2}}$")
+_IS_BEHIND: Final = expression(f"^[{_any('IS')}]")
+_SUBJECT_END: Final = 3
+"""The number of words within which a name is still the subject of a sentence, and two words belong together."""
+
+_CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_FIRST_MARK: Final = 0xE000
+_SHORT: Final = 3
+_LONGEST_PART: Final = 60
+_LONGEST_SENTENCE: Final = 400
+_MANY: Final = 100
+"""Smaller numbers count the things whose name follows them."""
+_NEAR: Final = 3
+_VAGUE: Final = ("one", "hundred", "thousand", "dozen")
+_TITLES: Final = ("Mr", "Mrs", "Ms", "Dr", "Prof", "Herr", "Herrn", "Frau")
+_CURRENCIES: Final = ("usd", "eur", "gbp", "chf", "euro", "euros", "dollar", "dollars")
+_SMALL_WORDS: Final = ("FROM", "IS", "AND", "BUT", "NOT", "INSTEAD", "OR", "ACTUALLY", "LATER", "ONLY", "THE", "DEF",
+    "THIS", "WHAT", "IF", "SHOULD", "MORE", "STATED", "AMOUNTS")  # fmt: skip
+"""Classes of words behind a number that do not name the things it counts."""
+_PLACES: Final = word_set(
+    "page pages p line lines row column section clause article paragraph § table figure room gate court gallery round"
+    " chapter step seat coach platform track building floor item no nr number version v art seite zeile regel página"
+    " ligne pagina note footnote box appendix form schedule day week minute beaufort exhibit rule phase part level"
+    " zone kapitel abschnitt punkt artikel artículo"
+)
+"""Words before a number that says where something is, or which one it is."""
+_NAME_PART: Final = expression(r"[A-Za-z]+|\d+|[^\W_a-zA-Z\d]+")
+_ISO_DAY: Final = expression(r"\d{4}-\d\d-\d\d")
+_YEAR: Final = expression(r"\b(?:19|20)\d\d\b")
+_SPOKEN_YEAR: Final = expression(r"(\w+teen|twenty) (\w+ty.*|\w+teen|ten)")
+_BLANKS: Final = expression(r"[\s'’]")
+_LETTER: Final = expression(r"[^\W\d]+")
+_DIGITS: Final = expression(r"\d+")
+_DIGITS_IN: Final = expression(r"[-−]?\d[\d.,]*")
+_ENDING: Final = expression(r"(?:ings?|ed|es|e|s)\Z")
+_GERMAN: Final = expression(r"\b(?:der|die|das|ist|und|nicht|ein|eine|im|den|dem|auf|mit|von)\b", re.I)
+_BESIDES: Final = expression(r"(?<=\S )\([^()\n]*\d[^()\n]*\)|`[^`\n]{1,60} [^`\n]{0,60}`")
+"""A number in parentheses, or code."""
+_WORD_BEFORE: Final = expression(r"(?P<word>[^\W\d_]+)\.?\s*(?:#|no\.\s?)?\Z")
+_UNIT_BEHIND: Final = expression(r"\s?(°\s?[CF]\b|[%°€$£¥]|[\u3040-\u9fff]|[^\W\d_]+)")
+_QUOTE: Final = expression(r"(?<![\w'’])[\"'“‘«「『„](?!\s*[:,])(?P<inner>[^\"'“”‘’«»」』\n]{1,60})[\"'”’»」』](?!\w)")
+_MONTH: Final = rf"(?i:(?!out\b)(?:{'|'.join(map(re.escape, MONTHS))}))\b"
+_CAP: Final = r"[A-Z\u00c0-\u00de](?=\w*[a-z\u00df-\u00ff])[\w'’-]{1,30}"
+_NO_NAME: Final = (
+    rf"(?:{'|'.join(_TITLES[:-2])}|Celsius|Fahrenheit|{'|'.join(map(str.capitalize, MONTHS))}|\w+days?|The|An?|In|On|At"
+    r"|This|Note|Der|Die|Das|Den|Le|La|Les|El|Los|Il|De|Het|Os?|I|It)\b"
+)
+_NUMERAL: Final = rf"(?:{'|'.join(NUMERALS)})"
+_OTHER: Final = expression(
+    rf"(?P<day>\b(?:\d{{4}}-\d{{1,2}}-\d{{1,2}}\b|\d{{1,2}}\.\d{{1,2}}\.\d{{4}}\b"
+    rf"|\d{{1,2}}(?:[a-z]{{2}}|\.)? (?:de )?{_MONTH}(?:,? (?:de )?\d{{4}})?"
+    rf"|{_MONTH}\.? \d{{1,2}}(?:[a-z]{{2}})?\b(?:,? \d{{4}})?))"
+    r"|(?P<time>\b\d{1,2}:\d\d(?::\d\d)?\b(?![\w-])|\b\d{1,2}h\d\d\b)"
+    rf"|(?<![^\W{_CJK}])(?<![.,])(?P<number>[-−]?\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}})+(?:[.,]\d+)?(?!\w)"
+    r"|[-−]?(?!0\d)\d(?:[\d.,'’]*\d)?)(?![\w-]*[A-Za-z]|[./:-]\d|\.\.)"
+    r"|(?P<code>\b(?=[A-Za-z\d_.:/-]*\d)[A-Za-z\d][\w.:/-]*(?<![.,:])(?![\w%]))"
+    rf"|(?P<numeral>(?i:\b{_NUMERAL}(?:(?:[- ]|(?<=d) and ){_NUMERAL}){{0,9}}\b(?!-)))"
+    rf"|(?P<proper>(?:(?<=[\w,»:=(] )|(?<=[MD][rs]\. )|\A(?={_CAP} {_CAP}))"
+    rf"(?!{_NO_NAME}){_CAP}(?:(?: (?:van|von|de|of|the|der))? {_CAP}){{0,4}})"
+)

@@ -70,7 +70,7 @@ class Field:
     abstained: int = 0
     open: bool = False
     made_up: int = 0
-    """The number of abstaining readings whose value here is not stated in the source."""
+    """The number of readings that abstain because the source does not state their value."""
 
     @property
     def contested(self) -> bool:

@@ -80,7 +80,7 @@ def open_engine(
         raise UsageError(message) from error
 
     def prepare(connection: sqlite3.Connection, _record: Any) -> None:
-        connection.isolation_level = "IMMEDIATE"  # a transaction that writes waits for its turn, and never deadlocks
+        connection.isolation_level = "IMMEDIATE"  # a transaction that writes waits for the lock, and never deadlocks
         connection.execute(f"PRAGMA busy_timeout = {round(wait * 1000)}")
         _log_ahead(connection, time.monotonic() + wait)
         # a power failure may lose the last commits, but never the file
@@ -171,7 +171,7 @@ def refusal(error: SQLAlchemyError, url: URL) -> str:
             f"cannot be read or written ({message}): is the disk full? Nothing is lost: free some space and run again"
         )
     if any(words in message for words in ("not a database", "malformed", "disk image")):
-        # It is never deleted or overwritten.
+        # The file is never deleted or overwritten.
         return f"cannot be opened: {message}; move it away to start a new one (mv {url.database} {url.database}.bad)"
     if "unable to open" in message:
         return f"cannot be opened ({message}): check that its folder exists and is writable"

@@ -1,4 +1,4 @@
-"""Public names of a package that are imported when they are first used, so that importing the package is quick."""
+"""Imports the public names of a package on first use, so that importing the package is fast."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EXTRAS: Final = (
     *("genai_prices", "httpx", "jinja2", "opentelemetry", "pydantic_ai", "pydantic_settings"),
     *("rich", "sqlalchemy", "typer", "yaml"),
 )
-"""Modules that `pip install flujo_aros` does not install without an extra; the reader needs none of them."""
+"""Modules that are only installed with an extra; the reader needs none of them."""
 _DURABLE: Final = {
     "dbos": ("durable runs need", "durable"),
     "psycopg": ("durable runs need", "durable"),
@@ -50,7 +50,7 @@ def lazy_names(package: str, init: str) -> LazyNames:
             raise AttributeError(message)
         with naming_extra(f"{package}.{name}", modules[name]):
             value = getattr(import_module(modules[name]), name)
-        setattr(import_module(package), name, value)  # found without this function from now on
+        setattr(import_module(package), name, value)  # from now on, the name is found without this function
         return value
 
     def is_installed(name: str) -> bool:
@@ -67,14 +67,14 @@ def lazy_names(package: str, init: str) -> LazyNames:
 
 @contextmanager
 def naming_extra(wanted: str, module: str) -> Generator[None]:
-    """Import what `wanted` needs: if an extra is missing, the error names it and nothing else."""
+    """Run imports that `wanted` needs; if an extra is missing, the error only names the extra."""
     try:
         yield
     except ModuleNotFoundError as error:
         missing = missing_extra(error, wanted, module)
         if missing is None:
             raise
-        raise missing from None  # the message alone says what to do
+        raise missing from None  # the message is sufficient
 
 
 def missing_extra(error: ModuleNotFoundError, wanted: str, module: str) -> ModuleNotFoundError | None:

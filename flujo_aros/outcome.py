@@ -323,7 +323,7 @@ class Rejected:
 
     @property
     def value(self) -> NoReturn:
-        """There is no value: raises `OutputError` with reason, issues and text."""
+        """Raises `OutputError` with reason, issues and text, because there is no value."""
         self.fail()
 
     def fail(self) -> NoReturn:
@@ -397,7 +397,7 @@ class Degraded:
 
     @property
     def value(self) -> NoReturn:
-        """There is no value: raises the `OutputError` of the rejection that led here."""
+        """Raises the `OutputError` of the rejection that led here, because there is no value."""
         self.because.fail()
 
     def explain(self) -> str:
@@ -471,7 +471,7 @@ def _repair_lines(repairs: Sequence[Repair]) -> list[str]:
     for same in parts.values():
         first = same[0]
         codes, risk = ", ".join(repair.code for repair in same), max(repair.risk for repair in same)
-        read_as = "" if first.after == first.before else f" -> {first.after!r}"  # a key without quotes stays what it is
+        read_as = "" if first.after == first.before else f" -> {first.after!r}"  # only quotes were added
         lines.append(f"  {first.path}  {codes} ({risk.name.lower()})  {first.before!r}{read_as}")
     return lines
 

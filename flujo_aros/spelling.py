@@ -1,4 +1,4 @@
-"""Spelling suggestions: the distance between two names in typos, and the valid name that a misspelt one may mean."""
+"""Suggests spellings: the edit distance between two names, and the valid name that a misspelt one may mean."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Final
 
 _KEPT: Final = "\t\n"
 _UNSEEN: Final = (
-    *range(0x80, 0xA0),  # C1: a terminal may take U+009B for ESC [
+    *range(0x80, 0xA0),  # C1 controls: a terminal may interpret U+009B as ESC [
     *(0x00AD, 0x061C, 0x180E, 0x200B, 0x200E, 0x200F),
     *range(0x2028, 0x202F),  # line separators, and characters that change the direction of text
     *range(0x2060, 0x2070),  # isolates, and characters without a width
@@ -41,7 +41,7 @@ def visible(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    r"""Like `visible`, but on one line: line breaks and tabs are also replaced by symbols.
+    r"""Make text safe to print on one line: line breaks and tabs are also replaced by symbols.
 
     >>> visible_line("one\ttwo\nthree")
     'one␉two␊three'
@@ -50,7 +50,8 @@ def visible_line(text: str) -> str:
 
 
 def visible_json(document: str) -> str:
-    r"""Like `visible`, for a JSON document: such characters are escaped in its strings, so its value does not change.
+    r"""Make a JSON document safe to print: invisible characters are escaped in its strings, so its value does not
+    change.
 
     >>> visible_json('{"a": "\u202e\x7f"}')
     '{"a": "\\u202e\\u007f"}'

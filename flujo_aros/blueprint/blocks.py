@@ -500,7 +500,7 @@ KEYS: Final[Mapping[str, str]] = {
     "loop": "The steps to repeat, and when to stop.",
     "condition_expression": "An expression whose result is the name of the branch.",
     "condition": "A function of the value and the context, package.module:name, that returns the name of the branch.",
-    "exit_expression": "Ends the loop when it is true, such as previous_step.good.",
+    "exit_expression": "An expression that ends the loop when true, such as previous_step.good.",
     "exit_condition": "A function of the last value and the context, package.module:name, that ends the loop.",
     "Operations.output": "The value of the step, as a template or an object of templates.",
 }

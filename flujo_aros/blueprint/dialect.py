@@ -114,7 +114,7 @@ BODY_KEYS: Final[Mapping[str, Hint]] = _table(
     {
         "steps do": _key("body"),
         "until exit exit_when stop_when": _key("exit_expression"),
-        "while": "write `exit_expression`, which ends the loop when it is true",
+        "while": "write `exit_expression`, which ends the loop when true",
         "over items for_each foreach": _key("iterable_input"),
     }
 )

@@ -98,7 +98,7 @@ def recorded(run: str) -> Story:
 
 
 def given_input(source: str, option: str = "--input") -> str:
-    """Like `given_text`, but without a byte order mark, for input that a person wrote."""
+    """Return the same as `given_text` without a byte order mark, for input that a person wrote."""
     return given_text(source, option).removeprefix("\ufeff")
 
 
@@ -121,7 +121,7 @@ def given_content(sources: Sequence[str]) -> Any:
 
 
 def _text_or_content(source: str) -> Any:
-    """Like `given_input`; for `@photo.png` and other images, audio, video or documents, their content.
+    """Return one value of `--input`. For `@photo.png` and other images, audio, video or documents, it is their content.
 
     `@https://…` is the content at that URL.
     """
@@ -189,7 +189,7 @@ def ladder_in(name: str, option: str) -> Any:
 
 def _yaml(text: str, source: str) -> Any:
     """Parse YAML, or JSON, into plain values. Raises `BlueprintError`."""
-    from flujo_aros.blueprint.document import parse_document  # here: `aros --help` reads no YAML
+    from flujo_aros.blueprint.document import parse_document  # imported here: `aros --help` reads no YAML
 
     return parse_document(text, source).plain()
 

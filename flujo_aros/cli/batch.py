@@ -93,7 +93,7 @@ class ResultsFile:
         self._file.close()
 
     def tidy(self) -> dict[str, Done]:
-        """Keep one complete line for each row, and return the status of each, by key.
+        """Keep one complete line for each row, and return the status of each row by its key.
 
         This removes an unfinished last line of a killed process, and the old lines of rows that ran again. It is safe
         to interrupt. Raises `UsageError` for a file of another kind.
@@ -125,7 +125,7 @@ class ResultsFile:
             os.fsync(self._file.fileno())
 
     def _replace(self, lines: Iterable[bytes]) -> None:
-        real = self.path.resolve()  # keep a link
+        real = self.path.resolve()  # keep a symbolic link
         new = real.with_name(f"{real.name}.{os.getpid()}.new")
         file = new.open("w", **_AS_TEXT)
         try:
@@ -148,7 +148,7 @@ class ResultsFile:
         """
         if sys.platform == "win32" or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return
-        import fcntl  # here: Windows does not have it
+        import fcntl  # imported here, because Windows does not have it
 
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -125,7 +125,7 @@ class Case(BaseModel):
 
     @property
     def category(self) -> str:
-        """Its own category, or else the prefix of its id."""
+        """The category of the case; by default the prefix of its id."""
         return self.group or self.id.rpartition("/")[0]
 
     @cached_property

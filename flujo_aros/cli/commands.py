@@ -750,4 +750,4 @@ OTHER_NAMES: Final = {
     }.items()
     for word in words.split()
 }
-"""Other names under which people look for a command, with its name here."""
+"""Names that other tools use for a command, with its name here."""

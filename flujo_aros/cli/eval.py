@@ -284,7 +284,7 @@ def _closing(found: Evaluation, total: int) -> list[str]:
         lines.append(f"judge: {counted(found.judge.requests, 'call')}{cost}")
     if found.saved.requests:
         calls = counted(found.saved.requests, "call")
-        paid = f", {cost_words(found.saved.cost)} not paid again" if found.saved.cost is not None else ""
+        paid = f", {cost_words(found.saved.cost)} saved" if found.saved.cost is not None else ""
         lines.append(f"{calls} answered from the cache{paid}")
     if len(found.results) < total:
         lines.append(f"{total - len(found.results):,} of {counted(total, 'row')} not run")

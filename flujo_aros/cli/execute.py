@@ -174,13 +174,13 @@ def _write_private(file: Path, text: str) -> None:
 
     An existing state is kept until the new one is complete.
     """
-    from flujo_aros.database import make_folder_of  # here: SQLAlchemy takes long to import
+    from flujo_aros.database import make_folder_of  # imported here, because SQLAlchemy is slow to import
 
     make_folder_of(file)
     if file.exists() and not file.is_file():  # a pipe, or /dev/stderr: it cannot be replaced
         file.write_text(text, encoding="utf-8")
         return
-    real = file.resolve()  # keep a link
+    real = file.resolve()  # keep a symbolic link
     new = real.with_name(f"{real.name}.{os.getpid()}.new")
     try:
         new.touch(mode=0o600)

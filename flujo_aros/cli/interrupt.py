@@ -12,7 +12,7 @@ INTERRUPTED: Final = 128 + signal.SIGINT
 
 
 class Interrupted(BaseException):  # like KeyboardInterrupt, so that no code mistakes it for an error
-    """A signal ended the run, and everything that it had started was cleaned up."""
+    """Raised when a signal has ended the run and everything it started has been cleaned up."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(signal.Signals(signum).name)
@@ -25,7 +25,7 @@ def run_until_signal(main: Coroutine[Any, Any, T], on_signal: Callable[[], None]
     `on_signal` is called before the cancellation reaches the coroutine. A second signal of the same kind has its
     default effect.
     """
-    import asyncio  # here: help runs nothing
+    import asyncio  # imported here, because help runs nothing
 
     return asyncio.run(_cancelled_by_signals(main, on_signal))
 

@@ -219,6 +219,6 @@ def lsp_command(_: Lsp) -> None:
     """Run the language server until the editor stops it."""
     if find_spec("pygls") is None:
         raise UsageError("the language server needs an extra package: pip install 'flujo_aros[lsp]'")
-    from flujo_aros.cli.lsp import server  # here: it is an extra
+    from flujo_aros.cli.lsp import server  # imported here, because it is an extra
 
     server().start_io()

@@ -121,7 +121,7 @@ def aros(
 
 
 def main() -> None:
-    """Run the command line and exit. Errors are sentences; `--debug` shows where they came from."""
+    """Run the command line and exit. Errors are printed as sentences; `--debug` also prints the traceback."""
     sys.excepthook = _one_sentence
     # an empty entry is the working folder, which the user has not named
     sys.path[:] = [entry for entry in sys.path if entry]
@@ -141,7 +141,7 @@ def main() -> None:
         if "extra argument" in error.message and "--input" in takes:
             error.message += "; pass the input as an option: --input TEXT"
         error.show(words)
-        message = words.getvalue().replace("Value error, ", "", 1)  # pydantic's
+        message = words.getvalue().replace("Value error, ", "", 1)  # a prefix of pydantic
         sys.stderr.write(for_people(message))  # the argument may be the name of a file
         sys.exit(error.exit_code)
     except typer.Abort:
@@ -182,7 +182,7 @@ def _show_warning(
 
 
 def _complain(message: str) -> None:
-    from flujo_aros.cli.screen import complain  # here: help needs no rich
+    from flujo_aros.cli.screen import complain  # imported here, because help needs no rich
 
     complain(message)
 
@@ -191,7 +191,7 @@ def _describe(error: ArosError) -> str:
     """Return the error; for a blueprint, with the affected lines."""
     if not isinstance(error, BlueprintError):
         return str(error)
-    from flujo_aros.lint.formats import write_error  # here: only needed for an error
+    from flujo_aros.lint.formats import write_error  # imported here, because only errors need it
 
     return write_error(error)
 

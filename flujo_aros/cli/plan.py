@@ -197,7 +197,7 @@ def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintE
     written = _LOCAL.findall(blueprint.read_text(encoding="utf-8"))
     if not wrong and not any(map(local_name_error, written)):
         return []
-    from flujo_aros.lint.check import Options, lint_files  # here: only needed for an error
+    from flujo_aros.lint.check import Options, lint_files  # imported here, because only errors need it
 
     files = [file for file in lint_files([blueprint], Options(select=("V-A9",))).files if file.findings]
     reported = {finding.message for file in files for finding in file.findings}

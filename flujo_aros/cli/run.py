@@ -208,7 +208,7 @@ def _find_state(run: str) -> Path | None:
 
 
 def _not_paused(state: Path) -> UsageError:
-    """Return the error for a state that does not exist. If the journal has the run, it says what became of it."""
+    """Return the error for a state that does not exist. It names the status of a run in the journal."""
     elsewhere = "pass its state file, or --db for a database"
     if str(state) == "last":
         return UsageError(f"STATE: no run is paused in {PAUSED}; {elsewhere}")

@@ -161,7 +161,7 @@ def show_command(options: Show) -> None:
 
 def story_dict(story: Story) -> dict[str, Any]:
     """Return a run with all its steps as plain JSON."""
-    from flujo_aros.telemetry.records import to_plain  # here: `aros --help` need not load a database
+    from flujo_aros.telemetry.records import to_plain  # imported here: `aros --help` needs no database
 
     steps = [
         ({} if chapter.step is None else to_plain(chapter.step))
@@ -487,7 +487,7 @@ def _cells(row: dict[str, Any]) -> dict[str, Text]:
 
 def report_command(options: Report) -> None:
     """Write the page."""
-    from flujo_aros.telemetry.report import report_html  # here: it loads a template engine
+    from flujo_aros.telemetry.report import report_html  # imported here, because it loads a template engine
 
     story = args.recorded(options.run)
     page = report_html(story)

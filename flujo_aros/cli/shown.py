@@ -45,7 +45,7 @@ def in_github() -> bool:
 
 
 def without_commands(text: str) -> str:
-    """Return lines for a person, none of which is a command to the GitHub job whose log they are in."""
+    """Escape the lines that a GitHub job would execute as workflow commands."""
     return _COMMAND.sub(_split_hashes, text) if in_github() else text
 
 

@@ -206,7 +206,7 @@ def _runs_page(query: dict[str, str]) -> str:
         with args.open_to_read() as journal:
             found = journal.runs(limit=limit + 1, **chosen)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] - names of strings
     except UsageError as error:
-        found, nothing = [], str(error)  # there is none before the first run
+        found, nothing = [], str(error)  # there is no journal before the first run
     runs = found[:limit]
     size = distinct_length([run.run_id for run in runs])
     older = f"/?{urlencode({**chosen, 'limit': limit * 2})}" if len(found) > limit and limit < _MOST_RUNS else ""

@@ -23,9 +23,9 @@ allowance. `stream` shows a streamed reply and ends the stream when the rest is 
 and provides their profiles and prices. `spec` describes an agent and checks the name of its model without importing
 pydantic-ai, so blueprints are loaded and linted without it.
 
-Around a reply: `faults` says which errors are data;
-`response` finds the answer in a response, in its thinking or in an error, or says why there is none; `output` converts
-between the user's value and the JSON that pydantic-ai validates.
+Around a reply: `response` decides which errors are data, and finds the answer in a response, in its thinking or in an
+error, or the reason why there is none; `output` converts between the user's value and the JSON that pydantic-ai
+validates.
 
 Invariants, and the code that enforces each:
 

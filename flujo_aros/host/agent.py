@@ -309,7 +309,7 @@ async def _run_within_timeout(path: Callable[[], Awaitable[Outcome[T]]], seconds
 async def _run_pydantic_agent(
     agent: Agent[Any, Any], mode: OutputMode, run: Run, resumed: tuple[Deferral, Mapping[str, Decision]] | None
 ) -> Outcome[Any]:
-    """Run a pydantic-ai agent, with `Aros` active. An agent that only writes text is asked for the contract."""
+    """Run a pydantic-ai agent, with `Aros` active. An agent with plain text output is asked for the contract."""
     contract = run.contract
     before = len(run.history)  # the number of messages before the messages of the run
     extra: dict[str, Any] = {"user_prompt": run.prompt, "message_history": run.history or None}
@@ -340,7 +340,7 @@ async def _run_pydantic_agent(
                 model_settings=run.settings,
                 usage=run.usage,
                 usage_limits=run.limits,
-                infer_name=False,  # the host would look for it among our local variables
+                infer_name=False,  # otherwise pydantic-ai would look for it among the local variables here
                 **extra,
             )
     except OutputError as error:
@@ -377,7 +377,7 @@ def _name_server(_: object, error: BaseException | None, trace: TracebackType | 
             if url is not None:  # without the parts of the URL that may be secret: user, password and query
                 parts = urlsplit(str(url))
                 name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-                todo = "check that it runs, its address and its `authorization_token`"
+                todo = "check that the server is running, its address and its `authorization_token`"
             elif command is not None:
                 name, todo = join([command, *server.args]), "check that this command runs in a terminal"
             reason = sentence(error).removeprefix("Client failed to connect: ")
@@ -615,8 +615,8 @@ class DirectRun(Generic[T]):
         return text, None
 
     def _with_answer(self, response: ModelResponse) -> ModelResponse:
-        """Return the response with its answer outside the thinking, or in the output tool call, or a blank if it is
-        empty.
+        """Return the response with its answer outside the thinking, or in the output tool call, or with a blank if it
+        is empty.
         """
         exchange, parameters = self.run.exchange, self.agent.parameters
         response = with_answer(response, self.run, asks_again=False)
@@ -630,12 +630,12 @@ class DirectRun(Generic[T]):
             response = replace(response, parts=[part for part in response.parts if not isinstance(part, ToolCallPart)])
         if (
             exchange.fault is None and has_only_thinking(response) and not text
-        ):  # white space may already have been shown
+        ):  # white space may have been shown already
             response = with_blank(response, parameters, exchange)
         return response
 
     async def _append_missing_block(self, contract: BlockContract, text: str, viewer: Viewer) -> str:
-        """Return the text with its missing block. A reply that was already shown can only be appended to."""
+        """Return the text with its missing block. A reply that has been shown can only be extended."""
         run = self.run
         added = missing_block_text(run, text, await Recovery(run, self._wire_for(contract, text)).outcome(text))
         if added:

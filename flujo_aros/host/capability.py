@@ -108,7 +108,7 @@ class Aros(AbstractCapability[Any]):
     __repr__ = short_repr
 
     def __post_init__(self) -> None:
-        current_settings()  # load it now: during a run the file access would block the event loop
+        current_settings()  # loaded now, because the file access would block the event loop during a run
         if not isinstance(cast("object", self.ladder), Ladder | None):
             raise UsageError(f"ladder must be a Ladder, such as Ladder(stages=(Retry(),)), not {self.ladder!r}")
         if isinstance(self.contract, RunContext):  # pydantic-ai called the class as a factory of capabilities
@@ -136,7 +136,7 @@ class Aros(AbstractCapability[Any]):
         capture_content: bool = False,
         clean_history: bool = False,
     ) -> Aros:
-        """Build it from an agent spec: the contract as a JSON Schema, the ladder as its fields.
+        """Create `Aros` from an agent spec, in which the contract is a JSON Schema and the ladder its fields.
 
         Raises `UsageError` with the first invalid option, its value and the valid values.
         """
@@ -209,7 +209,7 @@ class Aros(AbstractCapability[Any]):
         response = None
         if isinstance(error, PROVIDER_FAULTS):
             run = self._run(ctx)
-            # the reply was already shown, so its error was handled with the text before it
+            # the reply has been shown, so its error was handled with the text before it
             stream = run.exchange.stream
             so_far = () if stream is None else stream.so_far().parts
             response = rescue(run, request_context.model_request_parameters, error, so_far)
@@ -253,7 +253,7 @@ class Aros(AbstractCapability[Any]):
             return await handler(so_far.json_of(output, wire.contract) if isinstance(output, str) else output)
         call = output_context.tool_call
         if call is not None and call.tool_call_id in exchange.passed_over:
-            return await handler(output)  # another call of the same response is the answer: the host rejects this one
+            return await handler(output)  # the host rejects it: another call is the answer
         text = _text_of(output_context, output, exchange)
         wire = wire.without_envelope(text)
 

@@ -35,7 +35,9 @@ def _at_endpoint(name: str, url: str) -> Model:
     from pydantic_ai.providers.openai import OpenAIProvider
 
     class Compatible(OpenAIProvider):
-        """Not OpenAI, so that the price of OpenAI's model of the same name does not apply."""
+        """The provider name of such servers. It is not `openai`, because OpenAI's price for a model of the same name
+        does not apply.
+        """
 
         @property
         def name(self) -> str:
@@ -156,8 +158,8 @@ _of_loop: Final[dict[asyncio.AbstractEventLoop, Once]] = {}
 
 
 def once(make: Callable[..., MadeT], *parts: object) -> MadeT:
-    """Return the result of `make` for exactly these objects. It is made once per event loop, because its connections
-    work in no other loop.
+    """Return the result of `make` for exactly these objects, created once per event loop, because its connections work
+    in no other loop.
 
     Creating a provider's model takes as long as twenty runs of an agent, and the model has a pool of connections.
     """

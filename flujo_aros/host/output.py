@@ -98,7 +98,7 @@ class PlainValues:
         """Return the typed value created when exactly this plain value was read, but only once. None means that the
         value must be validated again.
         """
-        latest, self._latest = self._latest, None  # used once, so that no reply is kept alive
+        latest, self._latest = self._latest, None  # removed on use, so that no reply is kept alive
         return Valid(latest[1]) if latest is not None and latest[0] is plain else None
 
     def strict(self, value: object) -> Valid[Any] | None:
@@ -252,7 +252,7 @@ def lacks_envelope(text: str, contract: Contract[Any], key: str) -> bool:
     if shape.allows("object") and not shape.keys:
         inner.append(shape.member(key))
     is_loose = str in shape.takes_any or any(each.anything for each in inner)
-    if f'"{key}"' in text or (is_loose and "{" in text):  # such a value may be an envelope whose key is misspelt
+    if f'"{key}"' in text or (is_loose and "{" in text):  # such a value may be an envelope with a misspelt key
         return False
     return isinstance(read(text, contract.at_once), Accepted)
 
@@ -332,7 +332,7 @@ _ANY: Final[JsonSchema] = {}
 
 def _type_contract(like: Any) -> Contract[Any] | None:
     # A `StructuredDict` only validates that the value is a dict: its schema says more than its type.
-    is_class = get_origin(like) is None  # `dict[str, int]` says all that its schema says
+    is_class = get_origin(like) is None  # `dict[str, int]` is as specific as its schema
     if like is None or (is_class and dict in getattr(like, "__mro__", ()) and not typing.is_typeddict(like)):
         return None
     try:

@@ -37,7 +37,7 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.usage import Usage
 
 Record: TypeAlias = dict[str, Any]
-"""The stored part of one call: plain JSON with exactly one of `reply`, `fault` and `value`."""
+"""The record of one call: plain JSON with exactly one of `reply`, `fault` and `value`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ class _Ended:
 
     def __init__(self, stream: StreamedResponse) -> None:
         self.fault: Exception | None = None
-        # Returned by `__aiter__` from now on: the host hands out the iterator stored here.
+        # `__aiter__` returns it from now on: the host hands out the iterator stored here.
         stream._event_iterator = self._watch_events(aiter(stream))  # pyright: ignore[reportPrivateUsage]
 
     async def _watch_events(
@@ -267,7 +267,7 @@ class _Ended:
 
 
 class _Replayed(CompletedStreamedResponse):
-    """A recorded stream: all its pieces at once, then the error that ended it."""
+    """A recorded stream: all its chunks at once, then the error that ended it."""
 
     def __init__(self, response: ModelResponse, fault: Exception | None, parameters: ModelRequestParameters) -> None:
         super().__init__(response, model_request_parameters=parameters, replay_events=True)

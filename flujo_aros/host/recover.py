@@ -95,7 +95,7 @@ _WITHOUT_A_CALL: Final = ("block", "event")
 """Contracts that can produce a value without a further call: a block or a verdict is synthesized."""
 _TEXT_WIRE: Final = Wire(PLAIN_TEXT, PLAIN_TEXT, as_written=True)
 _AS_WRITTEN: Final = Ladder(stages=(Degrade(),))
-"""Modes without an enforced schema: no call for the rest of a text, and no evidence that it is complete."""
+"""Modes without an enforced schema, in which no call continues a text, and nothing proves that it is complete."""
 
 
 async def ask_model(
@@ -177,7 +177,7 @@ class Question:
     """One request of a plan as plain data for a durable engine to store, with the contract's JSON Schema."""
 
     asked: dict[str, Any]
-    """The ask without its contract."""
+    """The fields of an `Ask` without its contract."""
     json_schema: dict[str, Any] | None
     settings: dict[str, Any]
     conversation: list[ModelMessage]

@@ -258,7 +258,7 @@ def _is_answer(text: str, contract: Contract[Any]) -> bool:
 
 
 _BLANK: Final = " "
-"""The shortest text that the host accepts as text."""
+"""The shortest string that the host accepts as text."""
 
 
 def has_only_thinking(response: ModelResponse) -> bool:
@@ -388,7 +388,7 @@ _SCHEMA_WORDS: Final = ("grammar", "schema", "response_format", "response format
 _CONTENT_WORDS: Final = ("image", "audio", "video", "multimodal", "multi-modal")
 """Words of errors about content that a model does not accept, in this or any other output format."""
 _FAILED_ON_A_REPLY: Final = ("json_validate_failed", "tool_use_failed")
-"""Error codes that are about a reply, whatever their message."""
+"""Error codes that always concern a reply, regardless of the message."""
 _FORM_REFUSED: Final = (400, 422, 500)
 """HTTP statuses of requests that the provider understands but cannot serve in this format (llama.cpp uses 500)."""
 _PAGE: Final = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)", re.IGNORECASE)

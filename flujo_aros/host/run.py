@@ -58,7 +58,7 @@ class StageRecord:
 
 
 class Viewer(Protocol):
-    """Shows a reply while it streams."""
+    """Displays a reply while it streams."""
 
     def begin(self) -> None:
         """Receive the start of another reply."""

@@ -41,7 +41,7 @@ _PROVIDERS: Final = re.compile(
 
 _KINDS: Final[dict[str, Callable[[Any], bool]]] = {
     "a number": is_number,
-    # An object with `connect` is a timeout of httpx, which only Python code can pass.
+    # An object with `connect` is an httpx timeout, which only Python code can pass.
     "a number of seconds": lambda value: is_number(value) or hasattr(value, "connect"),
     "an integer": is_integer,
     "true or false": lambda value: isinstance(value, bool),

@@ -213,7 +213,7 @@ class WatchedStream(StreamedResponse):
 
     async def _stop_live_stream(self, index: int) -> PartEndEvent:
         """End the live stream in the middle of a part. The part that has arrived is the reply."""
-        with suppress(NotImplementedError):  # this model's streams cannot be closed: simply stop reading
+        with suppress(NotImplementedError):  # this model's streams cannot be closed, so stop reading
             await self.live.close_stream()
         so_far = self.live.get()
         self.final = _incomplete_reply(so_far, so_far.parts, "length")
@@ -302,7 +302,7 @@ class WatchedStream(StreamedResponse):
 
     @property
     def provider_url(self) -> str | None:
-        """The URL of the provider."""
+        """The base URL of the provider."""
         return self.live.provider_url
 
     @property
@@ -311,7 +311,7 @@ class WatchedStream(StreamedResponse):
         return self.live.timestamp
 
     def time_to_first_chunk(self, request_start: float) -> float | None:
-        """Return seconds from the request to the first event."""
+        """Return the seconds from the request to the first event."""
         return self.live.time_to_first_chunk(request_start)
 
 
@@ -374,7 +374,7 @@ class PartsWatched:
     wanted: Contract[Any] | None
     form: ModelRequestParameters
     _parts: dict[int, Runaway | StreamReader[Any]] = field(default_factory=dict[int, "Runaway | StreamReader[Any]"])
-    """What reads each open part."""
+    """The reader of each open part."""
 
     def find_useless_part(self, event: ModelResponseStreamEvent) -> int | None:
         """Return the index of the part that this event belongs to, if the rest of it is useless."""

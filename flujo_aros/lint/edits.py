@@ -193,7 +193,7 @@ class Editor:
             plain = value.value is not None and self.text.startswith(each, start)
             if not plain or self.is_flow(holder) or self.is_shared(holder, each) or self.text[line:start].strip():
                 return ()
-            above = newline if before is None else self.text[before:line]  # with the comments between two
+            above = newline if before is None else self.text[before:line]  # including the comments between them
             written = f"{above}{self.text[line:start]}{names[each]}{self.text[start + len(each) : after]}"
             joined += [f"{deeper}{row}" if row.strip() else row for row in written.splitlines(keepends=True)]
             if not edits:

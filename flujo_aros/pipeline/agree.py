@@ -387,7 +387,7 @@ class ByField(PipelineStep):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """Always true."""
+        """Whether the value is a mapping: always true."""
         return True
 
     async def run(self, context: StepContext) -> Settlement[Any]:

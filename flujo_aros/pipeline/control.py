@@ -144,9 +144,7 @@ def as_condition(source: FunctionLike, *, where: Where) -> Condition | FunctionL
 
 
 async def judged(condition: Condition | FunctionLike, names: Mapping[str, Any], *, step: str) -> Any:
-    """Judge a condition: an expression is evaluated with these names, a function is called with the previous value and
-    the context.
-    """
+    """Evaluate a condition: an expression over these names, or a function of the previous value and the context."""
     if isinstance(condition, Condition):
         return condition.evaluate(names)
     return await called(condition, names["previous_step"], names["context"], step=step)
@@ -206,7 +204,7 @@ class Loop(PipelineStep):
     """
 
     body: BodyLike
-    """The steps to run each time."""
+    """The steps to run in each iteration."""
     _: KW_ONLY
     exit: ConditionLike | None = None
     max_loops: Annotated[int, Ge(1)] = 5
@@ -216,7 +214,7 @@ class Loop(PipelineStep):
     on_max_loops: OnMaxLoops = "fail"
     """If the condition was never true, `fail` fails the step and `accept` uses the last value."""
     init: Annotated[BodyLike, Option("operations", fits=anything)] | None = None
-    """Runs once, before the first time."""
+    """Steps to run once, before the first iteration."""
     state: Annotated[tuple[StateUpdate, ...], _STATE] = ()
     next_input: Annotated[str, Option("special", "a template")] = "auto"
     output: Annotated[InputLike, Option("special", fits=anything)] | None = None
@@ -468,7 +466,7 @@ class Import(TakesInput):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """Always true: it merges the paths in `outputs`, or the members of its own context."""
+        """Whether the value can be merged: always true, since the step merges `outputs` or its own context."""
         return True
 
     async def run(self, context: StepContext) -> Settlement[Any]:

@@ -274,7 +274,7 @@ class Parallel(TakesInput):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """True, unless `reduce` returns something else."""
+        """Whether the value is a mapping: true unless `reduce` returns something else."""
         if self.reduce is None or self.reduce == "union":
             return True
         return None if callable(self.reduce) or self.reduce in ("first", "last", "majority_vote") else False
@@ -403,7 +403,7 @@ class Map(PipelineStep):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """False, unless `finalize` returns a mapping."""
+        """Whether the value is a mapping: false unless `finalize` returns one."""
         return False if self.finalize is None else None
 
     @cached_property

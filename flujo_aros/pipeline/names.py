@@ -127,8 +127,8 @@ _SYNONYMS: Final[Mapping[str, str]] = {
 """Names of variables in other tools, and the variable that has that value here."""
 
 
-_TOLD_APART: Final = 5
-"""A shorter word that is no typo of a variable is the name of something else, such as a step."""
+_MIN_MISSPELT: Final = 5
+"""The minimum length of a misspelt variable; a shorter word is more likely another name, such as that of a step."""
 
 
 def is_input(name: str) -> bool:
@@ -146,7 +146,7 @@ def nearest_root(name: str, known: Iterable[str]) -> Hint:
     names = list(known)
     other = _SYNONYMS.get(name.lower(), name)
     found = nearest(other if other in names else name, names, closed=True)
-    if found.suggestion is not None and (other in names or found.suggestion.sure or len(name) >= _TOLD_APART):
+    if found.suggestion is not None and (other in names or found.suggestion.sure or len(name) >= _MIN_MISSPELT):
         return found.of(name)
     variable = nearest(name, VARIABLES).suggestion
     if variable is None:

@@ -260,7 +260,7 @@ class Runner(Generic[T_co]):
             models=models,
             engine=engine,
         )
-        current_settings()  # load it now: during a run the file access would block the event loop
+        current_settings()  # loaded now, because the file access would block the event loop during a run
         self.observers = tuple(observers) if journal is None else (journal, *observers)
         self.on_result = on_result
         self.usage_limits = usage_limits
@@ -272,7 +272,7 @@ class Runner(Generic[T_co]):
         self._prepared = False
 
     def __repr__(self) -> str:
-        """Show the pipeline.
+        """Return the constructor call without the options.
 
         >>> from flujo_aros.pipeline.step import Call
         >>> Runner(Call("trim", function=str.strip) >> Call("count", function=len))
@@ -404,7 +404,7 @@ class Runner(Generic[T_co]):
         saved = paused if isinstance(paused, PausedRun) else PausedRun.from_dict(paused)
         if saved.fingerprint != fingerprint(self.pipeline):
             raise UsageError(
-                f"run {saved.run_id} paused in another pipeline, or this one or its models have changed since; "
+                f"run {saved.run_id} was paused by a different pipeline, or the pipeline or its models have changed since; "
                 "resume it with the pipeline and the models that it started with "
                 "(--model, --profile, environment variables)"
             )

@@ -827,7 +827,7 @@ class Step(TakesInput[T_co]):
             if context.deps is None and "'NoneType'" in str(error) and wants_deps(known.agent):
                 error.add_note("the agent declares a deps_type, and the run was given no deps: pass deps=…")
             raise
-        except NotImplementedError as error:  # of pydantic-ai, for content that it cannot send to this provider
+        except NotImplementedError as error:  # raised by pydantic-ai for content that it cannot send to this provider
             if not has_content(prompt):
                 raise
             raise UsageError(

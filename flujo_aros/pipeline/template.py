@@ -424,7 +424,7 @@ class InputTemplate(Source):
 
     @property
     def templates(self) -> tuple[InputTemplate, ...]:
-        """Itself; an input may also consist of several templates."""
+        """The templates of the input: only this one."""
         return (self,)
 
     @property

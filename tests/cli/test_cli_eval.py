@@ -122,7 +122,7 @@ def test_a_cache_lasts_from_one_command_to_the_next(aros: Aros, server: ModelSer
     assert len(server.prompts) == 3
     ended = evaluated(aros, "--cache")
     assert len(server.prompts) == 3
-    assert "3 calls answered from the cache, $0.0006 not paid again" in ended.stdout
+    assert "3 calls answered from the cache, $0.0006 saved" in ended.stdout
     batch = aros("run", "triage.yaml", "--inputs", "rows.jsonl", "-o", "out.jsonl", "--cache")
     assert (batch.exit_code, len(server.prompts)) == (0, 3)
     assert "3 calls from the cache, $0.00 paid" in batch.stderr

@@ -78,7 +78,7 @@ def test_a_server_that_is_not_there_is_an_error_that_names_it_and_says_what_to_c
     pipeline = load_blueprint(tmp_path / "orders.yaml", allow=["pydantic_ai.capabilities"])
     assert failure(pipeline) == (
         "ConnectionError: no connection to the MCP server http://127.0.0.1:9/mcp: All connection attempts failed; "
-        "check that it runs, its address and its `authorization_token`"
+        "check that the server is running, its address and its `authorization_token`"
     )
 
 

@@ -169,7 +169,7 @@ def function_reference(loading: Loading, node: Node, who: str) -> str | None:
 
 
 _FILE: Final = re.compile(r"(?P<file>[^:\s]*?(?P<module>\w+)\.py):(?P<name>\w+)")
-"""A function by the path of its file, which `uses` does not take."""
+"""Matches a function given by the path of its file, which `uses` does not accept."""
 
 
 def is_expression(node: Node) -> bool:

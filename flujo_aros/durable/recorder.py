@@ -122,7 +122,7 @@ class RunRecording:
         return self._run.live
 
     async def started(self, name: str, step: PipelineStep) -> None:
-        """Record that a step starts: before its work, or with the first part of it that is recorded."""
+        """Record that a step starts, either before its work or together with its first record."""
         self._note_containers(name)
         async with self._turn:
             await self._flush()

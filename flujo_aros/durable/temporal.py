@@ -442,7 +442,7 @@ def _rebuild_error(failed: ActivityError) -> Exception:
 
 
 class FunctionFailed(ArosError):
-    """A function has failed in an activity: the type of its error and its message."""
+    """The error of a function that failed in an activity, by its type and message."""
 
 
 def _as_activity(step: PipelineStep) -> PipelineStep | None:

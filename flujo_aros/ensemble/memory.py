@@ -88,7 +88,7 @@ class Beliefs:
     >>> held.apply([Add(id="b1", text="The trees gossip.")]) is None
     True
     >>> held.apply([Retire(id="b1")])
-    'it would shrink memory from 17 to 0 characters, by more than a fifth'
+    'the change would shrink memory from 17 to 0 characters, by more than a fifth'
     >>> held.texts
     ['The trees gossip.']
     """

@@ -643,7 +643,7 @@ class Recorder:
         """The rows of steps that were in progress when the process of a durable run ended, by run and name."""
 
     def recover(self, run_id: str, left: Mapping[str, int]) -> None:
-        """Let the steps of a recovered run report into their existing rows: `left`, by name."""
+        """Let the steps of a recovered run update their existing rows, given as `left` by step name."""
         self._recovered.update({(run_id, name): own for name, own in left.items()})
 
     def records(self, event: events.Event) -> Iterator[Record]:  # noqa: C901, PLR0912 (one case for each event)

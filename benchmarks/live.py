@@ -332,7 +332,7 @@ async def main() -> None:
     cases = CASES[:: max(1, len(CASES) // given.prompts)][: given.prompts]
     arms = ["Aros()", *SINGLE] if given.ladder else given.arms.split(";")
     started, verdicts = time.monotonic(), list[str]()
-    print("| arm | typed value | exactly right | calls | calls a run | tokens | tokens a run | no value because |")
+    print("| arm | typed value | exactly right | calls | calls per run | tokens | tokens per run | no value because |")
     print("|---|---|---|---|---|---|---|---|")
     async with LocalModels() as models:
         served = await models.model(given.model)

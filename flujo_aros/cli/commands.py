@@ -177,7 +177,7 @@ class Deps(Modules):
 
 
 class Limits(Options):
-    """When a batch stops, and its limits per minute."""
+    """The options that stop a batch early, and its limits per minute."""
 
     max_cost: float | None = option(
         "--max-cost USD", "Start no more rows once this amount has been spent.", section=ROWS, min=0.0

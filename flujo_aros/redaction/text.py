@@ -108,7 +108,7 @@ _TOKENS: Final = re.compile(r"\\.|[\"']", re.S)
 _SPACE: Final = " \t\r\n"
 _NEAR: Final = 80
 _KEY: Final = re.compile(r"(?:[\"']|\{\s*\w+)\s*\Z")
-"""The text before the colon after a key; in prose it is a word."""
+"""Matches the text before a colon if it is a key: a closing quote, or `{` and a bare key. In prose it is a word."""
 _BEHIND_KEY: Final = re.compile(r"[\"']\s*:\s*\Z")
 _BEFORE_NEXT: Final = re.compile(r"\s*(?:[,}]|\Z)")
 _VALID: Final = re.compile(r"(?:[^\"\\\x00-\x1f]|\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4})|(?!))*+")

@@ -159,8 +159,6 @@ class Shape:
     """At the root: whether some string below is a date, time or duration."""
     has_decimals: bool = False
     """At the root: whether some number below is a `Decimal`, which keeps digits that a float loses."""
-    time_keys: tuple[str, ...] | None = None
-    """At the root: the quoted keys of all these places, or None if one has no key."""
     plan: Any = None
     """Values that the reader computed for this place. Stored here, so that they live as long as the shape."""
 
@@ -364,7 +362,6 @@ def compile_shape(schema: JsonSchema, *, drops: bool = False) -> Shape:
         root.has_risks = any(shape.risk for shape in compiler.done.values())
         root.has_times = any(shape.format in TIMES for shape in compiler.done.values())
         root.has_decimals = any(shape.format == DECIMAL for shape in compiler.done.values())
-        root.time_keys = _time_keys(root, compiler.done.values()) if root.has_times else ()
         root.has_only_aliases = any(shape.only_aliases for shape in compiler.done.values())
         root.may_elide = any(_may_elide(shape, drops=drops) for shape in compiler.done.values())
         root.may_mix = any(_may_mix(shape) for shape in compiler.done.values())
@@ -392,16 +389,6 @@ def _may_mix(shape: Shape) -> bool:
 
 
 _JSON_TYPES: Final = ("array", "object", "string", "number", "boolean", "null")
-
-
-def _time_keys(root: Shape, shapes: Iterable[Shape]) -> tuple[str, ...] | None:
-    keys: set[str] = set()
-    loose = bool(root.time_forms)
-    for shape in shapes:
-        keys |= {f'"{name}"' for name, part in shape.properties.items() if part.time_forms}
-        parts = (shape.items, shape.additional, *shape.prefix)
-        loose = loose or any(isinstance(part, Shape) and part.time_forms for part in parts)
-    return None if loose else tuple(keys)
 
 
 _BESIDE_REF: Final = frozenset(
@@ -639,8 +626,11 @@ _CALENDAR: Final = re.compile(r"\s*[+-]?P[\d.]+[YM]", re.I)
 _NO_ZONE: Final = re.compile(r"\d\d:\d\d:\d\d(?:\.\d+)?\Z")
 _TWO_UNITS: Final = re.compile(r"\s*[+-]?\d{1,2}:\d\d\s*\Z")
 """Matches a duration in hours and minutes, or in minutes and seconds."""
-_BEGIN: Final = "0123456789Pp+. -"
-"""Matches the beginning of such a string."""
+MISREADABLE: Final = re.compile(
+    r'(?:\A|[:,\[])\s*"(?=[0-9+. -]|[Pp][\d.])(?![^"]{4}-(?![^"]{11}-)|[^"]{2}:(?![^"]{2}[-"]))'
+)
+"""Matches a string in JSON that pydantic may misread, so that all strings are checked. This must be cheap, because all
+valid JSON is searched: it recognizes ISO forms by the positions of their separators."""
 
 
 def is_misread(text: str, form: str) -> bool:
@@ -686,14 +676,3 @@ def not_a_time(form: str, found: str, value: str | None = None) -> str:
     if form.endswith("time") and _NO_ZONE.search(found):
         why, wanted = ": it has no time zone", f"{wanted.partition(',')[0]} with Z or an offset such as +02:00"
     return f"expected a {what}, found {value or repr(found[:40])}{why}; write {wanted}"
-
-
-def misreadable(keys: Iterable[str]) -> re.Pattern[str]:
-    """Return an expression that matches if a string that pydantic may misread follows one of these keys (with their
-    quotes) in JSON.
-
-    The check runs on all valid JSON, so it must be cheap: it recognizes ISO forms by the positions of their separators.
-    """
-    names = "|".join(re.escape(key[1:-1]) for key in sorted(keys))
-    iso = r'[^"]{4}-(?![^"]{11}-)|[^"]{2}:(?![^"]{2}[-"])'
-    return re.compile(rf'"(?:{names})"\s*:\s*"(?=[{_BEGIN}])(?!{iso})')

@@ -48,6 +48,7 @@ from pydantic_core.core_schema import DecimalSchema, EnumSchema, WithDefaultSche
 
 from flujo_aros.contract.schema import (
     DECIMAL,
+    MISREADABLE,
     TIMES,
     JsonSchema,
     Shape,
@@ -55,7 +56,6 @@ from flujo_aros.contract.schema import (
     contains,
     engines,
     is_misread,
-    misreadable,
     not_a_time,
 )
 from flujo_aros.errors import ContractError, Hint, Suggestion
@@ -384,10 +384,6 @@ class TypeValues(Generic[T]):
             for node in objects_in(self.json_schema)
         )
         """Whether some choice is a number, to which pydantic also converts `true`."""
-        keys = self.shape.time_keys
-        # the value may be read from keys that are not in the schema
-        renamed = bool(keys) and "validation_alias" in str(self.adapter.core_schema)
-        self._misreadable = misreadable(keys) if keys and not renamed else None
         self._validate_json = self.adapter.validator.validate_json  # the method of the adapter would cost one more call
 
     def __repr__(self) -> str:
@@ -406,7 +402,7 @@ class TypeValues(Generic[T]):
                 return None
             plain = parse_json(text) if self.is_open else NOT_JSON
             return _REFUSED if plain is NOT_JSON else self.strict(plain) or _REFUSED
-        if self.shape.has_times and self._is_misdated(text):
+        if self.shape.has_times and MISREADABLE.search(text) and _is_misdated(parse_json(text), self.shape):
             return _REFUSED
         if self._has_numbers and ("true" in text or "false" in text):
             return None  # coercion tells numbers from booleans
@@ -418,30 +414,13 @@ class TypeValues(Generic[T]):
             return Valid(value)
         return None if parse_json(text) is NOT_JSON or _overflows(value, text) else Valid(value)
 
-    def _is_misdated(self, text: str) -> bool:
-        found = self._misreadable
-        return (found is None or found.search(text) is not None) and _is_misdated(parse_json(text), self.shape)
-
     def strict(self, value: object) -> Valid[T] | None:
         """Return the value of plain JSON that needs no lax conversion and has no ignored keys, or None."""
-        if self._effort.grows and self._effort.exceeds(_MOST_TRIED, value):
+        verdict = self.validate(value)
+        if isinstance(verdict, Invalid) or verdict.conversions:
             return None
-        try:
-            data = to_json(value, inf_nan_mode="constants")
-        except (PydanticSerializationError, UnicodeEncodeError):
-            return None
-        if self._has_numbers and (b"true" in data or b"false" in data):
-            return None
-        try:
-            valid = Valid(self.adapter.validate_json(data, strict=True, extra="forbid"))
-        except ValidationError:
-            kept = self._validate_by_own_rules(data, value) if self.is_open else None
-            if not isinstance(kept, Valid) or kept.conversions:
-                return None
-            valid = kept
-        if self.shape.has_times and _is_misdated(value, self.shape):
-            return None
-        return None if _overflows(valid.value, data) else valid
+        truths = self._has_numbers and any(isinstance(part, bool) for _, part in parts(value))
+        return None if truths or (self.shape.has_times and _is_misdated(value, self.shape)) else verdict
 
     def validate(self, value: object) -> Verdict[T]:
         """Validate a JSON value, strictly first; lax conversions by pydantic are then listed in `conversions`."""

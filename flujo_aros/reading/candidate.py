@@ -362,10 +362,11 @@ def judge(
         bent=bent,
         counts=contract.counts,
         drops=not isinstance(contract.values, SchemaValues),
-    ).run(parsed.node, contract.shape)
+    )
+    value = coercion.value(parsed.node, contract.shape, None)
     candidate.edits += coercion.edits
     candidate.names = coercion.names
-    candidate.draft = Draft(coercion.value, (candidate.start, candidate.end))
+    candidate.draft = Draft(value, (candidate.start, candidate.end))
     over = _edits_above_ceiling(candidate, contract.shape, ceiling)
     if contract.counts is not None:
         over = [edit for edit in over if edit.code != CLEANED]
@@ -376,7 +377,7 @@ def judge(
     if coercion.issues:
         unsure = any(issue.code in ("duplicate_key", "ambiguous") for issue in coercion.issues)
         reason = Reason.AMBIGUOUS if unsure else Reason.INVALID
-        others = _issues_elsewhere(coercion.value, coercion.issues, candidate, text, contract)
+        others = _issues_elsewhere(value, coercion.issues, candidate, text, contract)
         others = [issue for issue in others if not _is_of_another_member(issue, coercion.members)]
         unions = tuple(issue.path.rpartition(".")[0] for issue in others if issue.code == UNKNOWN_TAG)
         # Coercion names what the first member of such a union lacks, but none of its members is meant.
@@ -384,7 +385,7 @@ def judge(
         return candidate.mark_rejected(reason, *own, *others)
     if over:
         return reject_above_ceiling(candidate, over)
-    _validate(candidate, coercion.value, text, contract, ceiling)
+    _validate(candidate, value, text, contract, ceiling)
     if candidate.valid is not None and (other := _find_currency_conflict(candidate, text)) is not None:
         candidate.valid = None
         return candidate.mark_rejected(Reason.AMBIGUOUS, other)

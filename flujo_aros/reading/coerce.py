@@ -89,19 +89,6 @@ _NEAR: Final = 200
 _RISKS: Final = {risk.name.lower(): risk for risk in Risk}
 
 
-class Coerced(NamedTuple):
-    """The JSON value, the edits, and the issues. `names` maps members, by identity, to their declared names.
-
-    `members` has the places where no member of a union fits, and the nearest one, which the issues are about.
-    """
-
-    value: Any
-    edits: list[Edit]
-    issues: list[Issue]
-    names: dict[int, str]
-    members: list[tuple[Path, Shape]]
-
-
 def risk_of(shape: Shape, inherited: Risk) -> Risk:
     """Return the highest risk allowed at a place: its own setting, or the one it inherits."""
     return _RISKS.get(shape.risk or "", inherited)
@@ -140,20 +127,18 @@ class Coercion:
         self.edits: list[Edit] = []
         self.issues: list[Issue] = []
         self.names: dict[int, str] = {}
+        """The declared names of members, by identity."""
         self.members: list[tuple[Path, Shape]] = []
+        """The places where no member of a union fits, and the nearest one, which the issues are about."""
         self.ignored = 0
         self.around: tuple[Path, Shape] | None = None
         """The alternatives being tried, and their places; the fields that they declare there apply to each of them."""
         self.work = max(_LEAST_WORK, len(self.text)) * (_WORK_FOR_EACH_NODE // 8)
 
-    def run(self, node: Node, shape: Shape) -> Coerced:
-        """Convert the whole value. Never raises for bad data."""
-        return Coerced(self.value(node, shape, None), self.edits, self.issues, self.names, self.members)
-
     # --- one value --------------------------------------------------------------------------------------------
 
     def value(self, node: Node, shape: Shape, path: Path) -> Any:
-        """Convert one value and everything below it; edits and issues go to the log."""
+        """Convert one value and everything below it; edits and issues go to the log. Never raises for bad data."""
         self.work -= 1
         if self.work < 0:
             return self._issue(path, "too_complex", "the schema allows too many readings of this value", node)

@@ -121,8 +121,6 @@ class RepairLog(Sequence[Repair]):
     def _all(self) -> tuple[Repair, ...]:
         root = self._root
         built: list[Repair] = []
-        latest: Path = None
-        written = "$"
         for edit in (*self._unlisted(), *self._edits):
             code, risk, start, end, after, path = edit
             if code in _OF_VALIDATOR and isinstance(path, str):
@@ -132,9 +130,7 @@ class RepairLog(Sequence[Repair]):
             before = before if len(before) <= _SHOWN else f"{before[: _SHOWN - 1]}…"
             after = after if len(after) <= _SHOWN else f"{after[: _SHOWN - 1]}…"
             if not isinstance(path, str):
-                if path != latest:  # one place often has several edits in a row
-                    latest, written = path, path_of(unlink(path))
-                path = written
+                path = path_of(unlink(path))
             path = path or path_of(steps_to(root, start, self._names))
             built.append(Repair(code, risk, path, (start, end), before, after))
         return tuple(built)
@@ -341,36 +337,30 @@ def find_json_end(text: str, start: int) -> int | None:
     return json_extent(text, start).end
 
 
-class Unreadable(NamedTuple):
-    """The parser has to read the container itself: it is valid JSON only up to this position."""
-
-    at: int
-
-
-def scan(source: Source, start: int, depth: int) -> Scanned | Unreadable:
-    """Return the container at `start`, if it is valid and unambiguous JSON.
+def scan(source: Source, start: int, depth: int) -> Scanned | int:
+    """Return the container at `start`, if it is valid and unambiguous JSON, or else how far it is valid.
 
     The parser must read it itself where a key occurs twice, a number is not finite, a backslash may be part of the text
     (`C:\\new`), or containers are nested deeper than `depth`.
     """
     text = source.text
     if JSON_BEGINS.match(text, start) is None:  # where the scanner fails, it counts the lines up to there
-        return Unreadable(start + 1)
+        return start + 1
     try:
         value, end = _scan_with_care(text, start)
     except json.JSONDecodeError as error:
-        return Unreadable(error.pos)
+        return error.pos
     except StopIteration as error:
-        return Unreadable(error.value)
+        return int(error.value)
     except (ValueError, RecursionError):
-        return Unreadable(len(text))
+        return len(text)
     if end - start > depth and text.count("{", start, end) + text.count("[", start, end) > depth:
-        return Unreadable(end)
+        return end
     if end - start > MAX_DIGITS and has_long_number(text, start, end):
-        return Unreadable(end)
+        return end
     at = text.find("\\", start, end)
     if at >= 0 and may_mean_backslash(text, max(start, at - 64), end):
-        return Unreadable(end)
+        return end
     return new_scanned(Scanned, (OBJECT if text[start] == "{" else ARRAY, value, start, end, source))
 
 

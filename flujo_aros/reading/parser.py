@@ -42,7 +42,6 @@ from flujo_aros.reading.node import (
     Node,
     Scanned,
     Source,
-    Unreadable,
     find_json_end,
     moved,
     new_edit,
@@ -943,8 +942,8 @@ class Parser:
         if not self.scans or text[start] not in "{[":
             return None
         found = scan(self.source, start, self.max_depth - len(self.stack))
-        if isinstance(found, Unreadable):
-            self.scanned += found.at - start
+        if isinstance(found, int):
+            self.scanned += found - start
             self.scans = self.scanned <= 2 * len(text)
             return None
         if self.stack and self._next_nonblank(found.end) not in _AFTER_CONTAINER:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from operator import is_
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 from typing_extensions import TypeIs
@@ -23,7 +23,7 @@ from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.coerce import Coercion
 from flujo_aros.reading.fit import WRAPPING
 from flujo_aros.reading.grammar import expression
-from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Member, Node, Path, Scanned, plain, unlink
+from flujo_aros.reading.node import ARRAY, LITERAL, OBJECT, STRING, Member, Node, Path, Scanned, plain, unlink
 from flujo_aros.reading.parser import Frame, Parser
 from flujo_aros.reading.scalars import read_time
 
@@ -188,7 +188,6 @@ class Partial(Generic[T_co]):
 _WHOLE_ESCAPES: Final = expression(r"(?:[^\\]++|\\[^u]|\\u[0-9a-fA-F]{4}|\\u(?![0-9a-fA-F]{0,3}\Z)|(?!))*+", re.S)
 _HALF_PAIR: Final = expression(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 _DAY: Final = expression(r"\d{4}-\d\d-\d\d\Z", re.A)
-_WRITTEN: Final = (STRING, NUMBER, LITERAL)
 _OPEN_ISSUES: Final = frozenset({"unmatched_key", "ambiguous", "duplicate_key", "too_complex"})
 """The parts that may still change when the enclosing object is closed."""
 _NO_NAMES: Final[frozenset[str]] = frozenset()
@@ -447,10 +446,6 @@ class JsonPreview:
                 self._take_member(level, item)
             else:
                 shape = None if level.shape is None else self._shape_at(level.shape, level, index)
-                if shape is not None and self._is_as_written(item, shape):
-                    level.container.append(item.value)
-                    self._note(level, index, final=True)
-                    continue
                 part = self._part(level, item, shape, index, level.frame.plain[index])
                 level.container.append(part.value)
                 self._note(level, index, final=part.final, inside=part.value if part.deep else NOTHING)
@@ -460,12 +455,6 @@ class JsonPreview:
     def _take_member(self, level: Level, member: Member) -> None:
         shape, key = level.shape, member.key
         name = key if shape is None else shape.keys.get(key, key)
-        known = shape is not None and key in shape.keys and name not in level.container
-        inner = shape.properties.get(name) if shape is not None and known else None
-        if inner is not None and self._is_as_written(member.node, inner):
-            level.container[name] = member.node.value
-            self._note(level, name, final=True)
-            return
         known = shape is not None and (key in shape.keys or self._is_kept(shape, key))
         inner = shape.member(name) if shape is not None and known else None
         part = self._part(level, member.node, inner, name, plain_of(level.frame, member))
@@ -479,17 +468,6 @@ class JsonPreview:
             level.kept = False
             level.pure = level.pure and shape is not None and fold(key) not in shape.folded
         self._note(level, name, final=part.final, inside=part.value if part.deep else NOTHING)
-
-    def _is_as_written(self, node: Node, shape: Shape) -> bool:
-        """Return whether a scalar is shown as written and is final: the common case."""
-        kind = None if node.kind not in _WRITTEN else node.value.__class__
-        if kind not in shape.takes_any or self.rules.kinds:
-            return False
-        if kind is int and self.rules.typed and "integer" not in shape.types:
-            return False
-        if self.open_text is not None:
-            self._close_text(node)
-        return True
 
     def _doubt(self, level: Level) -> None:
         """Handle a duplicate key whose second value has not arrived."""
@@ -779,8 +757,6 @@ _FUNCTIONS: Final = ("function-before", "function-after", "function-wrap", "func
 _BENDS: Final = ("strip_whitespace", "to_lower", "to_upper")
 _CONFIG: Final = ("str_strip_whitespace", "str_to_lower", "str_to_upper")
 
-_known: Final[WeakKeyDictionary[TypeValues[Any], frozenset[str]]] = WeakKeyDictionary()
-
 
 def rewritten_fields(values: Values[Any]) -> frozenset[str]:
     """Return the names of the fields that a validator, a serializer or a setting of a type may change; a schema changes
@@ -793,12 +769,12 @@ def rewritten_fields(values: Values[Any]) -> frozenset[str]:
     >>> rewritten_fields(TypeValues(Person))
     frozenset({'name'})
     """
-    if not isinstance(values, TypeValues):
-        return _NO_NAMES
-    found = _known.get(values)
-    if found is None:
-        found = _known[values] = frozenset(_names_in(values.adapter.core_schema, ()))
-    return found
+    return _rewritten_fields(values) if isinstance(values, TypeValues) else _NO_NAMES
+
+
+@lru_cache(maxsize=512)
+def _rewritten_fields(values: TypeValues[Any]) -> frozenset[str]:
+    return frozenset(_names_in(values.adapter.core_schema, ()))
 
 
 def _names_in(part: object, around: tuple[str, ...], *, changed: bool = False) -> Iterator[str]:

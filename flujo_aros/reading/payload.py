@@ -329,9 +329,9 @@ def _read_tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
             else:
                 inside = replace(inside, reason=Reason.MALFORMED)
         return _rebase_outcome(inside, text, raw, start + raw.find(payload), repairs)
-    found = _parse_strict_json(payload)
-    if isinstance(found, _NotJson):
-        return Rejected(found.reason, (Issue("$", found.code, f"the payload {found.why}"),), text, raw)
+    found = _parse_strict_json(payload, "the payload", text)
+    if isinstance(found, Rejected):
+        return replace(found, raw_matched=raw)
     return _validate_value(contract, text, raw, found[0], repairs)
 
 
@@ -344,23 +344,16 @@ def _find_leftover(text: str, pairs: list[Pair], contract: TaggedContract[Any]) 
     return None if issue is None else issue.message
 
 
-class _NotJson(NamedTuple):
-    """The reason why a text cannot be accepted as JSON."""
-
-    reason: Reason
-    code: str
-    why: str
-
-
 class _TwiceError(ValueError):
     """A key occurs twice with different values."""
 
 
-def _parse_strict_json(payload: str) -> tuple[Any] | _NotJson:
+def _parse_strict_json(payload: str, what: str, text: str) -> tuple[Any] | Rejected:
     """Return the value of strictly valid JSON: finite numbers, each key once, complete characters.
 
-    In a tuple, because it may be None.
+    In a tuple, because it may be None. `what` names the payload in the rejection of the reply, `text`.
     """
+    reason, code = Reason.MALFORMED, "json"
     try:
         value = json.loads(
             payload,
@@ -369,12 +362,14 @@ def _parse_strict_json(payload: str) -> tuple[Any] | _NotJson:
             parse_float=parse_finite_float,
         )
     except _TwiceError as error:
-        return _NotJson(Reason.AMBIGUOUS, "duplicate_key", f"has the key {error} twice, with different values")
+        reason, code, why = Reason.AMBIGUOUS, "duplicate_key", f"has the key {error} twice, with different values"
     except (ValueError, RecursionError) as error:
-        return _NotJson(Reason.MALFORMED, "json", f"is not JSON: {error}")
-    if "\\u" in payload and SURROGATE.search(json.dumps(value, ensure_ascii=False)):
-        return _NotJson(Reason.MALFORMED, "lone_surrogate", "has half of a surrogate pair, which is not a character")
-    return (value,)
+        why = f"is not JSON: {error}"
+    else:
+        if not ("\\u" in payload and SURROGATE.search(json.dumps(value, ensure_ascii=False))):
+            return (value,)
+        code, why = "lone_surrogate", "has half of a surrogate pair, which is not a character"
+    return Rejected(reason, (Issue("$", code, f"{what} {why}"),), text, payload)
 
 
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -567,9 +562,9 @@ def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
     if not is_dict(value):
         words = "the first JSON value is not an object"
         return Rejected(Reason.INVALID, (Issue("$", "type", words),), text, text[start:end])
-    strict = _parse_strict_json(text[start:end])
-    if isinstance(strict, _NotJson):
-        return Rejected(strict.reason, (Issue("$", strict.code, f"the block {strict.why}"),), text, text[start:end])
+    strict = _parse_strict_json(text[start:end], "the block", text)
+    if isinstance(strict, Rejected):
+        return strict
     issues = tuple(
         Issue(
             f"$.{key}", "missing" if key not in value else "null", f"the key {key!r} must be present and have a value"

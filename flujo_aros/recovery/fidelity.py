@@ -362,11 +362,6 @@ _PLACEHOLDER: Final = re.compile(
 )
 _BLANK: Final = re.compile(r"\s*(?:<[^<>/]{1,80}>|\.{2,6}|…|_{3,})\s*")
 _TYPES: Final = frozenset({"string", "str", "text", "integer", "int", "number", "float", "boolean", "bool"})
-_BLANK_FIRST: Final = re.compile(
-    # Matches a JSON text up to its first value, if that value is a placeholder, empty or missing.
-    r'\s*(?:[\[{]\s*(?:"(?:[^"\\]|\\.|(?!))*+"\s*:\s*)?|(?!))*+'
-    rf'(?:"\s*(?:[<….\\]|_{{3}}|(?:{"|".join(sorted(_TYPES))})")|-?0|null|false|[\]}}])'
-)
 _MAY_BE_BLANK: Final = re.compile(rf"[<&…\\]|\.\.|___|{'|'.join(sorted(_TYPES))}")
 """Text that may contain a placeholder, even escaped; the values of other replies, which are most, are not searched."""
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -581,16 +576,6 @@ def _in_words(name: str) -> str:
 
 def _is_about(place: Place, words: Sequence[str]) -> bool:
     return any(word in str(part).casefold() for part in place for word in words)
-
-
-def may_echo(outcome: Accepted[Any], examples: Examples | None, contract: Contract[Any]) -> bool:
-    """Return whether a value needs the check of `unechoed`: most are neither a template nor similar to the prompt.
-
-    A template that was copied unchanged begins with a blank, and an example is JSON in the prompt.
-    """
-    if outcome.trust is not Trust.CLEAN or contract.mode != "json" or _BLANK_FIRST.match(outcome.text):
-        return True
-    return examples is not None and "{" in examples.text
 
 
 def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[T], *, ask: bool) -> Outcome[T]:

@@ -17,7 +17,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.events import ReadFinished, StageFinished, StageSkipped, StageStarted, current_observers, emit, span
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected
-from flujo_aros.recovery.fidelity import Examples, may_echo, unechoed, violates
+from flujo_aros.recovery.fidelity import Examples, unechoed, violates
 from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Judge, Past, Plan, Reply, Task, advance, read_reply
 from flujo_aros.recovery.prompts import form_prompt
 from flujo_aros.recovery.stages import AnyStage, Degrade, Extract, LlmRepair, Resume, Retry, Simplify, Synthesize
@@ -125,9 +125,7 @@ def read_first(
     reply: Reply, contract: Contract[T], ladder: Ladder, examples: Examples | None, *, capture: bool
 ) -> Outcome[T]:
     """Read the first reply, before any stage. A CLEAN value needs no recovery."""
-    outcome = read_reply(reply, contract)
-    if isinstance(outcome, Accepted) and may_echo(outcome, examples, contract):
-        outcome = unechoed(outcome, examples, contract, ask=_asks_again(ladder.stages))
+    outcome = unechoed(read_reply(reply, contract), examples, contract, ask=_asks_again(ladder.stages))
     if current_observers():
         _report(outcome, "first", reply, contract, capture=capture, ladder=ladder)
     return outcome
@@ -135,7 +133,7 @@ def read_first(
 
 def _asks_again(stages: Sequence[AnyStage]) -> bool:
     """Return whether a stage asks again after a reply that only repeats its prompt."""
-    return any(stage.asks and Reason.ECHOED_SCHEMA in stage.answers for stage in stages)
+    return Reason.ECHOED_SCHEMA in frozenset[Reason]().union(*[stage.answers for stage in stages if stage.asks])
 
 
 def _report(

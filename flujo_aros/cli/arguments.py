@@ -27,6 +27,7 @@ from flujo_aros.pipeline.modules import (
     is_allowed,
     is_module_name,
     reject_ambiguous_module,
+    to_allow,
     use_file,
     use_folder,
 )
@@ -264,7 +265,8 @@ def given_deps(options: Deps) -> Any:
     if not _is_reference(module, name):
         raise UsageError(f"--deps {reference!r}: write module:name, or FILE.py:name")
     if not is_allowed(allowed_name(module), options.allow):
-        raise UsageError(f"--deps {reference}: this module may not be imported; if you trust it, pass --allow {module}")
+        cure = f"if you trust it, pass --allow {to_allow(module)}"
+        raise UsageError(f"--deps {reference}: this module may not be imported; {cure}")
     files = {allowed_name(each): each for each in options.allow if each.endswith(SUFFIX)}
     with stdout_reserved():  # output printed by a module must not mix with the result
         return _make_deps(_import("--deps", files.get(module, module), name, options.folders), reference)

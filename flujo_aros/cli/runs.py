@@ -26,7 +26,7 @@ from flujo_aros.configured import option_errors
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import place_of, value_at
 from flujo_aros.outcome import Trust, reason_words, rejection_of
-from flujo_aros.pipeline.modules import use_folder
+from flujo_aros.pipeline.modules import to_allow, use_folder
 from flujo_aros.pipeline.results import RunStatus
 from flujo_aros.pipeline.step import REFERENCE
 from flujo_aros.settings import read_settings
@@ -593,7 +593,7 @@ def _print(found: list[Replayed]) -> None:
 def _cure(checks: Sequence[str]) -> str:
     """Return advice for functions that a blueprint names."""
     module = next((check.partition(":")[0] for check in checks if REFERENCE.fullmatch(check)), None)
-    return "" if module is None else f"; if you trust it, pass --allow {module}"
+    return "" if module is None else f"; if you trust it, pass --allow {to_allow(module)}"
 
 
 def _now(each: Replayed) -> Text:

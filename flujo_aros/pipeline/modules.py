@@ -71,6 +71,12 @@ def allowed_name(allowed: str) -> str:
     return Path(allowed).stem if allowed.endswith(SUFFIX) else allowed
 
 
+def to_allow(module: str) -> str:
+    """Return what to pass to `--allow` for a module: its file in the working folder if it is not on Python's path."""
+    file, found = f"{module}{SUFFIX}", module_file(module)
+    return file if Path(file).is_file() and (found is None or _same(found, file)) else module
+
+
 def is_allowed(module: str, allow: Sequence[str]) -> bool:
     """Return whether the entries of `allow` permit importing this module: they name it, a package that contains it, or
     `*`.

@@ -166,7 +166,7 @@ def test_a_function_of_a_blueprint_is_applied_where_its_module_is_allowed(
     ended = aros("replay", "last", "--json")
     (one, _) = json.loads(ended.stdout)
     assert (ended.exit_code, one["failed_a_check"], one["checks_skipped"]) == (1, True, ["bill_rules:small"])
-    assert "were not applied: bill_rules:small; if you trust it, pass --allow bill_rules" in aros("replay").stderr
+    assert "were not applied: bill_rules:small; if you trust it, pass --allow bill_rules.py" in aros("replay").stderr
     ended = aros("replay", "last", "--allow", "./bill_rules.py", "--json")
     (one, _) = json.loads(ended.stdout)
     assert (ended.exit_code, one["outcome"]["value"], one["checks_applied"]) == (0, {"net": 3}, ["small"])

@@ -27,7 +27,7 @@ from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, TOO_MANY, Nod
 from flujo_aros.blueprint.environment import Chosen, rejected_endpoint
 from flujo_aros.blueprint.files import not_utf8, why_unread
 from flujo_aros.configured import hints_of, models_in, owner_of, sentence
-from flujo_aros.contract import SchemaValues, compile_contract, misspelt_in, misspelt_of
+from flujo_aros.contract import TYPES, SchemaValues, compile_contract, misspelt_in, misspelt_of, type_word
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.host import AgentSpec, find_name_error
 from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, is_dict, is_list
@@ -234,9 +234,15 @@ def _accepts_every_value(schema: Node) -> Iterator[tuple[Place, str]]:
     members = schema.members
     if not CONSTRAINING & members.keys():
         reason = f"it has only {', '.join(map(short, members))}" if members else "it is empty"
+        types = {name: type_word(node.value) for name, node in members.items()}
+        named = ", ".join(f"{name}: {{type: {word}}}" for name, word in types.items() if word is not None)
         cure = (
-            "write `type: object` with `properties`, {from_file: NAME} or {from: package.module:Type}; leave "
-            "it out if any text is acceptable"
+            f"write `type: object` with `properties: {{{named}}}`"
+            if types and all(types.values())
+            else (
+                "write `type: object` with `properties`, {from_file: NAME} or {from: package.module:Type}; leave "
+                "it out if any text is acceptable"
+            )
         )
         yield schema.place, f"this schema accepts every value, because {reason}; {cure}"
 
@@ -470,8 +476,11 @@ class Loading:
         else:
             written = node.plain()
             module, dot, name = str(written).rpartition(".")
-            near = f"; did you mean {module}:{name}?" if dot and REFERENCE.fullmatch(f"{module}:{name}") else ""
-            self.note(node.place, f"a tool is package.module:name, not {written!r}{near}")
+            meant = f"{module}:{name}"
+            near = Hint("")
+            if dot and REFERENCE.fullmatch(meant):
+                near = Hint(f"; write {meant}", Suggestion(written, json.dumps(meant), sure=True, whole=True))
+            self.note(node.place, near.after(f"a tool is package.module:name, not {written!r}"))
 
     def capability(self, node: Node) -> None:
         """Record an error if a pydantic-ai capability has an unknown name or is not allowed."""
@@ -480,7 +489,7 @@ class Loading:
         if not isinstance(name, str):
             self.note(node.place, "a capability is a name, or a mapping of one name to its options")
         elif name not in (known := host.capability_names()):
-            self.note(node.place, nearest(name, known).after(f"pydantic-ai has no capability {name!r}"))
+            self.note(node.place, nearest(name, known, closed=True).after(f"pydantic-ai has no capability {name!r}"))
         else:
             self.permit(node.place, f"the capability {name!r}", "pydantic_ai.capabilities")
             options = node.members[name].keys if name in node.members else {}
@@ -490,7 +499,10 @@ class Loading:
             takes = host.capability_options(name) if options else ()
             for option, place in options.items():
                 if takes and option not in takes:
-                    self.note(place, nearest(option, takes).after(f"the capability {name!r} has no option {option!r}"))
+                    self.note(
+                        place,
+                        nearest(option, takes, closed=True).after(f"the capability {name!r} has no option {option!r}"),
+                    )
 
     def schema(self, node: Node | None, *, typed: bool = False) -> bool:
         """Return whether the JSON Schema at this node, if there is one, compiles; if not, an error is recorded.
@@ -568,6 +580,9 @@ class Loading:
         file = self.inside(name)
         if file is None:
             self.note(place, self._why_outside(name, what))
+            return None
+        if file.is_dir():
+            self.note(place, f"the {what} {name!r} is a folder; name a file in it")
             return None
         try:
             return read_text(file)
@@ -718,7 +733,15 @@ def _instead(detail: ErrorDetails) -> Hint:
     if isinstance(value, str) and wanted in ("list_type", "tuple_type"):
         meant = f"[{json.dumps(value, ensure_ascii=False)}]"
         return Hint(f"; write {meant}", Suggestion(value, meant, sure=True, whole=True))
+    if isinstance(value, str) and wanted == "dict_type" and key in ("output_schema", "input_schema", "schema"):
+        kind = "from" if REFERENCE.fullmatch(value) else "from_file" if value.endswith(_SCHEMA_FILES) else "type"
+        meant = f"{{{kind}: {json.dumps(value)}}}" if kind != "type" or value in TYPES else None
+        forms = "{type: object, properties: …}, {from_file: NAME} or {from: package.module:Type}"
+        return Hint(f"; write {meant or forms}", Suggestion(value, meant, sure=True, whole=True) if meant else None)
     return Hint(_SHAPES.get((key, wanted), ""))
+
+
+_SCHEMA_FILES: Final = (".json", ".yaml", ".yml")
 
 
 def not_a_step(element: object) -> str:

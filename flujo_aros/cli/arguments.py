@@ -47,6 +47,10 @@ def chosen_models(options: Models) -> dict[str, Any]:
     Raises `typer.BadParameter` for two models for all agents.
     """
     models = options.models
+    incomplete = next((each for each in models if _is_pair(each) and not all(each.split("=", 1))), None)
+    if incomplete is not None:
+        words = f"write OLD=NEW, the name of an agent or a model and the model to use instead, not {incomplete!r}"
+        raise typer.BadParameter(words, param_hint="'--model'")
     if len(models) > 1 and not all(map(_is_pair, models)):
         words = "pass one model for all agents, or OLD=NEW for each model to replace"
         raise typer.BadParameter(words, param_hint="'--model'")

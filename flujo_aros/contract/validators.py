@@ -66,7 +66,7 @@ from flujo_aros.spelling import clip, only_near
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-_TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
+TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _PYTHON_TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("list", "tuple", "set"), "array"),
     **dict.fromkeys(("str", "text"), "string"),
@@ -622,7 +622,7 @@ def wrapped_in(schema: JsonSchema) -> tuple[str, ...] | None:
     >>> wrapped_in({"type": "json_schema", "json_schema": {"name": "ticket", "schema": {"type": "object"}}})
     ('json_schema', 'schema')
     """
-    if (CONSTRAINING - {"type"}) & schema.keys() or schema.get("type") in _TYPES:
+    if (CONSTRAINING - {"type"}) & schema.keys() or schema.get("type") in TYPES:
         return None
     found = ((path, value_at(schema, path)) for path in _WRAPPERS)
     return next((path for path, inner in found if is_dict(inner) and CONSTRAINING & inner.keys()), None)
@@ -670,10 +670,28 @@ _KINDS: Final[Mapping[str, str]] = {
 """The type of a keyword's value, in words."""
 
 
+_OUTSIDE: Final = re.compile(r"\AResource '([^']*)' is not present in a registry")
+
+
+def type_word(word: object) -> str | None:
+    """Return the JSON type that a word names, also in Python's words, or None.
+
+    >>> type_word("string"), type_word("str"), type_word("title")
+    ('string', 'string', None)
+    """
+    if not isinstance(word, str):
+        return None
+    return word if word in TYPES else _PYTHON_TYPES.get(word)
+
+
 def _what_is_wrong(
     error: jsonschema_rs.ValidationError | jsonschema_rs.ReferencingError, path: Sequence[str | int]
 ) -> Hint:
     instance = getattr(error, "instance", None)
+    if (outside := _OUTSIDE.search(error.message)) is not None:
+        return Hint(
+            f"$ref {outside[1]!r} points outside this schema, and no other document is read; put it under `$defs`"
+        )
     wanted: Sequence[str] = getattr(getattr(error, "kind", None), "types", None) or ()
     if wanted:
         what = "a schema" if len(wanted) > 1 else _KINDS[wanted[0]]
@@ -681,10 +699,10 @@ def _what_is_wrong(
             f"expected {what}, not {clip(to_json(instance).decode(), 60)}"
         )
     if path[-1:] == ["type"] and isinstance(instance, str):
-        close = [_PYTHON_TYPES[instance]] if instance in _PYTHON_TYPES else get_close_matches(instance, _TYPES, 1)
-        sure = close == [_PYTHON_TYPES.get(instance) or only_near(instance, _TYPES)]
+        close = [_PYTHON_TYPES[instance]] if instance in _PYTHON_TYPES else get_close_matches(instance, TYPES, 1)
+        sure = close == [_PYTHON_TYPES.get(instance) or only_near(instance, TYPES)]
         near = Hint(f"; did you mean {close[0]!r}?", Suggestion(instance, close[0], sure)) if close else None
-        return (near or Hint(f"; {', '.join(_TYPES)}")).after(f"unknown type {instance!r}")
+        return (near or Hint(f"; {', '.join(TYPES)}")).after(f"unknown type {instance!r}")
     return Hint(clip(error.message, 300))
 
 
@@ -697,8 +715,7 @@ def _what_to_write(path: Sequence[str | int], instance: object, wanted: str) -> 
         return Hint("; write NAME: {type: string} for each property")
     if not isinstance(instance, str):
         return Hint("")
-    kind = instance if instance in _TYPES else _PYTHON_TYPES.get(instance)
-    meant = None
+    kind, meant = type_word(instance), None
     if wanted == "a schema":
         meant = f"{{type: {kind}}}" if kind is not None else None
     elif wanted == "a list" and keyword in ("enum", "required", "type"):

@@ -58,6 +58,10 @@ def create_model(name: str) -> Model:
     Raises `UsageError` if an API key, a package or the provider is missing.
     """
     url = endpoint_of(name)
+    if url is None and name.startswith("openai") and os.environ.get("OPENAI_API_KEY") == "":
+        raise UsageError(
+            f"the model {name!r} cannot be used: the environment variable OPENAI_API_KEY is empty; {_KEYLESS}"
+        )
     try:
         return infer_model(name) if url is None else _at_endpoint(name, url)
     except (UserError, ImportError) as error:

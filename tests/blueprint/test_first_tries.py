@@ -73,9 +73,13 @@ def test_an_error_says_what_to_write(text: str, said: list[str]) -> None:
             "{type: object, properties: [t]}",
             'at $.properties: expected a mapping, not ["t"]; write NAME: {type: string} for each property',
         ),
+        (
+            "{$ref: ok.json}",
+            "at $: $ref 'ok.json' points outside this schema, and no other document is read; put it under `$defs`",
+        ),
         ("{type: string, minLength: '3'}", 'at $.minLength: expected an integer, not "3"; write 3'),
     ],
-    ids=["enum", "quoted", "property", "words", "required", "properties", "number"],
+    ids=["enum", "quoted", "property", "words", "required", "properties", "ref", "number"],
 )
 def test_an_error_in_a_schema_says_what_to_write(schema: str, said: str) -> None:
     text = f"agents: {{a: {{model: 'openai:gpt-4o', output_schema: {schema}}}}}\n{STEP}"
@@ -85,3 +89,32 @@ def test_an_error_in_a_schema_says_what_to_write(schema: str, said: str) -> None
 def test_a_function_of_a_module_called_steps_is_not_taken_for_a_step() -> None:
     text = AGENT + "steps: [{name: s, uses: 'steps:run'}, {name: t, uses: 'agents.a'}]"
     assert inspect_blueprint(text, allow=["steps"]).findings == []
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        (
+            "output_schema: schemas/ticket.json",
+            "output_schema should be a mapping, not 'schemas/ticket.json'; write {from_file: \"schemas/ticket.json\"}",
+        ),
+        (
+            "output_schema: 'shop.models:Ticket'",
+            "output_schema should be a mapping, not 'shop.models:Ticket'; write {from: \"shop.models:Ticket\"}",
+        ),
+        ("output_schema: string", "output_schema should be a mapping, not 'string'; write {type: \"string\"}"),
+        (
+            "output_schema: Ticket",
+            "output_schema should be a mapping, not 'Ticket'; write {type: object, properties: …}, {from_file",
+        ),
+        (
+            "output_schema: {title: str, n: int}",
+            "write `type: object` with `properties: {title: {type: string}, n: {type: integer}}`",
+        ),
+        ("tools: [shop.tools.find]", "a tool is package.module:name, not 'shop.tools.find'; write shop.tools:find"),
+    ],
+    ids=["file", "python", "type", "name", "fields", "tool"],
+)
+def test_an_error_in_an_agent_says_what_to_write(key: str, said: str) -> None:
+    text = f"agents: {{a: {{model: 'openai:gpt-4o', {key}}}}}\n{STEP}"
+    assert any(said in each.message for each in inspect_blueprint(text, allow=["*"]).findings)

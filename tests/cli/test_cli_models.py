@@ -40,6 +40,10 @@ def test_two_models_for_all_agents_are_an_error(aros: Aros) -> None:
     [
         (["--model", "gpt-4o"], "--model 'gpt-4o' (in Python: models=...): the model 'gpt-4o' names no provider"),
         (["--model", "clerk=gpt-4o"], "did you mean 'openai:gpt-4o'?"),
+        (
+            ["--model", "clerk="],
+            "write OLD=NEW, the name of an agent or a model and the model to use instead, not 'clerk='",
+        ),
         (["--model", "openai:q@127.0.0.1:1/v1"], "did you mean 'openai:q@http://127.0.0.1:1/v1'?"),
         (["--model", "openai@http://127.0.0.1:1/v1"], "write openai:NAME@http://127.0.0.1:1/v1"),
         (["--profile", "test"], "--profile 'test' (in Python: profile='test'): there is no such profile; known: here"),

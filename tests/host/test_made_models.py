@@ -25,6 +25,12 @@ def test_a_model_without_its_key_is_reported_with_alternatives(monkeypatch: pyte
     assert "To try Pydantic AI" not in said
 
 
+def test_an_empty_key_is_reported_like_a_missing_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    with pytest.raises(UsageError, match="the environment variable OPENAI_API_KEY is empty; without a key, use"):
+        create_model("openai:gpt-4o")
+
+
 @pytest.mark.slow
 def test_the_models_made_last_are_kept_and_the_first_is_made_again() -> None:
     pytest.importorskip("openai")

@@ -43,8 +43,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 import flujo_aros.durable.recorder as durable_recorder
 from flujo_aros import AgentSpec, Branch, Call, Human, Loop, Map, Parallel, Pipeline, Runner, Step
 from flujo_aros.durable import Durable
-from flujo_aros.durable.audit import violations
 from flujo_aros.durable.checkpoint import Checkpoints
+from flujo_aros.durable.handle import violations
 from flujo_aros.durable.store import Store
 from flujo_aros.pipeline.results import RunResult
 from flujo_aros.telemetry.journal import Journal

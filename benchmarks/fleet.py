@@ -33,7 +33,7 @@ import sqlalchemy as sa
 from benchmarks.postgres import Server
 from flujo_aros import Call, Pipeline, Runner
 from flujo_aros.durable import Durable
-from flujo_aros.durable.audit import violations
+from flujo_aros.durable.handle import violations
 from flujo_aros.durable.store import Store
 
 STEPS: Final = 5

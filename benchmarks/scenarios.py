@@ -59,7 +59,7 @@ from flujo_aros import (
     Trust,
     UsageError,
 )
-from flujo_aros.durable.audit import broken_laws
+from flujo_aros.durable.handle import broken_laws
 from flujo_aros.durable.recorder import Keep, RunRecording
 from flujo_aros.durable.store import RunRow, Store
 from flujo_aros.events import StepFinished, StepStarted, TextAppended, TextDelta, TextReplaced, observing

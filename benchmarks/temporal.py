@@ -22,7 +22,7 @@ from temporalio.client import WorkflowExecutionStatus
 
 from benchmarks.crashes import INPUT, Hooks, Models, Sweep, facts, hook_methods, in_child, pipeline
 from flujo_aros import Runner, UsageError
-from flujo_aros.durable.audit import broken_laws
+from flujo_aros.durable.handle import broken_laws
 from flujo_aros.durable.store import RunRow, StepRow
 from flujo_aros.durable.temporal import Temporal, _ArosRun, _Rows
 from flujo_aros.pipeline.results import RunResult

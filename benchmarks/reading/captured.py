@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from flujo_aros.cli.bench import BAD, RIGHT, TITLES, Case, Corpus, Got, case_of, load_corpus, rows_of
+from flujo_aros.cli.read import BAD, RIGHT, TITLES, Case, Corpus, Got, case_of, load_corpus, rows_of
 from flujo_aros.json_data import is_dict, is_list, leaves
 
 ACCEPTED, CUT_ACCEPTED, INVENTED = "accepted", "cut_accepted", "invented"

@@ -10,7 +10,7 @@ from typing import Any, Final
 from benchmarks.reading.floods import CRASHED, OVER
 from benchmarks.reading.readers import OURS
 from benchmarks.reading.words import RAW
-from flujo_aros.cli.bench import TITLES
+from flujo_aros.cli.read import TITLES
 
 _PLOT: Final = (46.0, 12.0, 330.0, 196.0)
 """The left, top, right and bottom edges of a log-log chart."""

@@ -15,7 +15,7 @@ from benchmarks.reading.words import (
     unasked,
     versions,
 )
-from flujo_aros.cli.bench import TITLES
+from flujo_aros.cli.read import TITLES
 
 
 def markdown(found: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from benchmarks.reading.peers import NodePeer, Parser, Peer, installed
 from benchmarks.reading.readers import OURS, our_reader, peer_reader
 from benchmarks.reading.scoring import score
 from benchmarks.reading.speed import contestant, our_contestants, time_documents
-from flujo_aros.cli.bench import Corpus
+from flujo_aros.cli.read import Corpus
 
 Installed = Sequence[tuple[Peer | NodePeer, Parser]]
 Tick = Callable[[str], None]

@@ -17,7 +17,7 @@ from benchmarks.reading.words import (
     unasked,
     versions,
 )
-from flujo_aros.cli.bench import TITLES
+from flujo_aros.cli.read import TITLES
 from flujo_aros.telemetry.formatting import counted
 
 _VERDICTS: Final = ("right", "rightly_refused", "refused", "silently_wrong")

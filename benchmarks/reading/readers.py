@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any, Final, TypeAlias
 
 from benchmarks.reading.peers import REFUSALS, Parser
-from flujo_aros.cli.bench import Got
+from flujo_aros.cli.read import Got
 from flujo_aros.contract import Contract, Valid
 from flujo_aros.outcome import Accepted
 from flujo_aros.reading.read import read

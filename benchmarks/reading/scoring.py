@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.reading.baml import Unasked
 from benchmarks.reading.readers import Reader
-from flujo_aros.cli.bench import Case, Corpus, Tally
+from flujo_aros.cli.read import Case, Corpus, Tally
 
 _NS_IN_US = 1_000
 

@@ -15,7 +15,7 @@ from benchmarks.reading.documents import Document, Order
 from benchmarks.reading.floods import CRASHED, OVER, Bounded
 from benchmarks.reading.peers import Parser
 from benchmarks.reading.readers import OURS
-from flujo_aros.cli.bench import same
+from flujo_aros.cli.read import same
 from flujo_aros.outcome import Accepted
 from flujo_aros.reading.read import read
 

@@ -18,7 +18,7 @@ from benchmarks.reading.words import (
     unasked,
     versions,
 )
-from flujo_aros.cli.bench import categories_table, corpus_title, figure, figures_table, print_ids
+from flujo_aros.cli.read import categories_table, corpus_title, figure, figures_table, print_ids
 from flujo_aros.cli.screen import Text, stderr_console, stdout_console
 from flujo_aros.telemetry.formatting import counted
 

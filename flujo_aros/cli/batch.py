@@ -47,6 +47,7 @@ from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
     from flujo_aros.evals.replies import ReplyCache
+    from flujo_aros.pipeline.per_minute import CallsPerMinute
 
 
 # UTF-8 cannot encode half of a surrogate pair, so it is written as a JSON escape.
@@ -186,9 +187,14 @@ _NAMED: Final = 24
 
 def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source: str, output: Path) -> int:
     """Run the rows that have no result yet or are to be retried. Returns the exit code."""
+    from flujo_aros.pipeline.per_minute import CallsPerMinute
+
     deps = args.given_deps(options)
+    cost = None if options.max_cost is None else Decimal(str(options.max_cost))
+    stop = Stop(cost, options.max_failures, options.max_same_failures or None, case="row")
     with args.open_cache(options.cache) as cache, CaseFile(source, "--inputs") as rows, ResultsFile(output) as results:
-        batch = _Batch(options, pipeline, context, deps, results, cache)
+        limits = CallsPerMinute(args.per_minute(options))
+        batch = _Batch(options, pipeline, context, deps, results, cache, limits, stop)
         done = batch.keep(rows, results.tidy())
         known = batch.tally.total()
         if known:
@@ -208,29 +214,25 @@ def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source:
     return 0 if whole and all(map(batch.is_right, batch.tally)) else 1
 
 
+@dataclass(slots=True)
 class _Batch:
     """A batch in progress. Each result is on disk, as one line, before the next one is counted."""
 
-    def __init__(
-        self,
-        options: Run,
-        pipeline: Pipeline,
-        context: dict[str, Any],
-        deps: Any,
-        results: ResultsFile,
-        cache: ReplyCache | None,
-    ) -> None:
-        from flujo_aros.pipeline.per_minute import CallsPerMinute
-
-        self.options, self.pipeline, self.context, self.deps = options, pipeline, context, deps
-        self.results, self.cache, self.limits = results, cache, CallsPerMinute(args.per_minute(options))
-        cost = None if options.max_cost is None else Decimal(str(options.max_cost))
-        self.stop = Stop(cost, options.max_failures, options.max_same_failures or None, case="row")
-        self.tally: Counter[str] = Counter()
-        self.paused: list[str] = []
-        """The ids of the runs that wait for an answer."""
-        self.bar: Bar | None = None
-        self.ended, self.used, self.began = 0, Usage(), time.monotonic()
+    options: Run
+    pipeline: Pipeline
+    context: dict[str, Any]
+    deps: Any
+    results: ResultsFile
+    cache: ReplyCache | None
+    limits: CallsPerMinute
+    stop: Stop
+    tally: Counter[str] = field(default_factory=Counter[str])
+    paused: list[str] = field(default_factory=list[str])
+    """The ids of the runs that wait for an answer."""
+    bar: Bar | None = None
+    ended: int = 0
+    used: Usage = field(default_factory=Usage)
+    began: float = field(default_factory=time.monotonic)
 
     def is_right(self, status: str) -> bool:
         """Return whether a row with this status counts as completed."""

@@ -490,7 +490,7 @@ class Review(Command, module="runs"):
     as_json: bool = flag("--json", "Print the fields and the calibration as JSON.")
 
 
-class Health(Command, module="health"):
+class Health(Command, module="runs"):
     """Show which models, steps and schemas cause problems.
 
     Also recommends what to do about them.
@@ -567,7 +567,7 @@ class Ui(Command, module="ui"):
     browser: bool = flag("--open", "Open the page in a browser.")
 
 
-class Submit(Command, Blueprint, module="durable"):
+class Submit(Command, Blueprint, module="run"):
     """Put durable runs into a queue.
 
     Submits one run, or one for each row of --inputs, and prints their ids. `aros worker` executes them, on this or any
@@ -591,7 +591,7 @@ class Submit(Command, Blueprint, module="durable"):
     pairs: list[str] = PAIRS
 
 
-class Worker(Command, Deps, module="durable"):
+class Worker(Command, Deps, module="run"):
     """Execute the durable runs of a database.
 
     The worker also takes over the runs of workers that have died. The --allow options of this command determine which
@@ -617,7 +617,7 @@ class Worker(Command, Deps, module="durable"):
     grace: float = option("--grace SECONDS", "How long runs may continue after SIGTERM or Ctrl-C.", 30.0)
 
 
-class Status(Command, module="durable"):
+class Status(Command, module="run"):
     """Show the state of durable runs, or follow one.
 
     A run is queued, running, paused or parked, or it has ended. A parked run needs a version of its blueprint that no
@@ -636,7 +636,7 @@ class Status(Command, module="durable"):
     limit: int = NEWEST
 
 
-class Cancel(Command, module="durable"):
+class Cancel(Command, module="run"):
     """Cancel a durable run.
 
     A run in progress first settles the steps that it has started.
@@ -648,7 +648,7 @@ class Cancel(Command, module="durable"):
     db: str = DB
 
 
-class Fork(Command, Deps, module="durable"):
+class Fork(Command, Deps, module="run"):
     """Rerun a durable run from a given step.
 
     This starts a new run: the steps before that one keep their results and are not paid for again. The blueprint is
@@ -665,7 +665,7 @@ class Fork(Command, Deps, module="durable"):
     allow_degraded: bool = ALLOW_DEGRADED
 
 
-class Check(Command, module="durable"):
+class Check(Command, module="run"):
     """Check the record of a durable run.
 
     Every step and call that started must have ended exactly once, and nothing may be recorded that never started.
@@ -709,7 +709,7 @@ class Read(Command, module="read"):
     folders: list[Path] = FOLDERS
 
 
-class Bench(Command, module="bench"):
+class Bench(Command, module="read"):
     """Score the reader on your own replies.
 
     Counts right values, correctly rejected replies, replies that were rejected although they could be read, and

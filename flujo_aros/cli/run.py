@@ -1,35 +1,74 @@
-"""`aros run`, `ensemble` and `resume`: run a blueprint, with the result on stdout and progress on stderr."""
+"""`aros run`, `ensemble` and `resume`: run a blueprint, with the result on stdout and progress on stderr.
+
+And durable runs: submit, execute, watch, cancel, fork and check them.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-from collections.abc import Callable, Iterable
+import shlex
+import signal
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import typer
+from rich.console import Group
 
+from flujo_aros.blueprint.load import inspect_blueprint
+from flujo_aros.blueprint.loading import read_text
 from flujo_aros.cli import arguments as args
+from flujo_aros.cli import commands
 from flujo_aros.cli.batch import ResultsFile, run_batch
-from flujo_aros.cli.commands import DEFAULT_DB, Blueprint, Ensemble, Resume, Run
-from flujo_aros.cli.durable import known_db, loaded_document, open_engine, question_of, register, resume_hint
-from flujo_aros.cli.execute import EXIT_CODES, PAUSED, allowing, execute, finish, keep_paused
+from flujo_aros.cli.commands import DEFAULT_DB, Blueprint, Fork, Resume, Run
+from flujo_aros.cli.execute import (
+    EXIT_CODES,
+    PAUSED,
+    allowing,
+    ask,
+    at_a_terminal,
+    execute,
+    finish,
+    journal,
+    keep_paused,
+    question_with,
+)
 from flujo_aros.cli.plan import check_deps, check_modules, check_ready, load, load_to_run, print_plan
-from flujo_aros.cli.question import ask, at_a_terminal
-from flujo_aros.cli.screen import Text, print_result, say, stdout_console
-from flujo_aros.ensemble.step import Ensemble as EnsembleStep
+from flujo_aros.cli.render import fits, fitted_table
+from flujo_aros.cli.screen import (
+    Text,
+    print_json,
+    print_lines,
+    print_result,
+    say,
+    stderr_console,
+    stdout_console,
+    worded,
+)
+from flujo_aros.cli.shown import new_mask
+from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.ensemble.views import render_stats
 from flujo_aros.errors import UsageError
-from flujo_aros.evals.cases import Case
+from flujo_aros.evals.cases import Case, CaseFile
+from flujo_aros.events import Event, RunFinished, StepFinished, StepStarted, TextDelta, TextReplaced
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.model import Pipeline
+from flujo_aros.pipeline.modules import find_beside, use_folder
 from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus
 from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import with_ladder
 from flujo_aros.telemetry.formatting import counted
+
+if TYPE_CHECKING:  # imported when a command runs: loading the engine takes a second, and `aros --help` does not need it
+    from flujo_aros.durable.engine import Durable
+    from flujo_aros.durable.store import RunRow
 
 
 def run_command(options: Run) -> None:
@@ -73,10 +112,10 @@ def run_command(options: Run) -> None:
         with args.open_cache(options.cache) as kept:
             result = execute(options.blueprint, pipeline, run, stream, as_json=as_json, cache=kept)
         question = keep_paused(result, options.blueprint, options.state, allowing(options))
-    finish(result, as_json=as_json, allow_degraded=options.allow_degraded, question=question)
+    finish(result, options, question=question)
 
 
-def ensemble_command(options: Ensemble) -> None:
+def ensemble_command(options: commands.Ensemble) -> None:
     """Run the blueprint with these options for its ensembles."""
     if len(options.sources) > 1:
         raise typer.BadParameter("is given more than once; an ensemble begins with one text", param_hint="'--input'")
@@ -96,7 +135,7 @@ def ensemble_command(options: Ensemble) -> None:
             "If it used all its turns, pass a larger --turns to continue it."
         )
     question = keep_paused(result, options.blueprint, None, allowing(options), ensemble=own)
-    finish(result, as_json=options.as_json, question=question, show=show_figures)
+    finish(result, options, question=question, show=show_figures)
 
 
 def show_figures(value: Any) -> None:
@@ -121,26 +160,26 @@ def with_options(
 ) -> Pipeline:
     """Return the pipeline, with these options for its ensembles. Raises `UsageError` if it has none."""
 
-    class Ended(EnsembleStep):
+    class Ended(Ensemble):
         """An ensemble whose log contains a finished run, so that its models need not be installed."""
 
         @property
         def models(self) -> frozenset[str]:
             return frozenset()
 
-    found = [step for step in pipeline.steps if isinstance(step, EnsembleStep)]
+    found = [step for step in pipeline.steps if isinstance(step, Ensemble)]
     if not found:
         raise UsageError(f"{str(blueprint)!r} has no step of `kind: ensemble`; run it with `aros run`")
     if log is not None and len(found) > 1:
         raise UsageError("--log is for a blueprint with one ensemble; set `log` for each of them there")
 
-    def changed(step: EnsembleStep) -> EnsembleStep:
+    def changed(step: Ensemble) -> Ensemble:
         kept = step.log if log is None else log
         new = replace(step, turns=turns or step.turns, log=kept, reflection=step.reflection and reflection)
         options = {each.name: getattr(new, each.name) for each in fields(new) if each.init}
         return Ended(**options) if kept is not None and new.has_ended() else new
 
-    steps = [changed(step) if isinstance(step, EnsembleStep) else step for step in pipeline.steps]
+    steps = [changed(step) if isinstance(step, Ensemble) else step for step in pipeline.steps]
     return replace(pipeline, steps=tuple(steps))
 
 
@@ -160,8 +199,7 @@ def resume_command(options: Resume) -> None:
         raise _not_paused(state)
     if db is not None:
         result, question, asking = _resume_durably(options, str(state), db)
-        allow = options.allow_degraded
-        finish(result, as_json=options.as_json, allow_degraded=allow, question=question, answered=asking)
+        finish(result, options, question=question, answered=asking)
         return
     blueprint, saved = _read_saved(state)
     row, ensemble = saved.get("row"), saved.get("ensemble")
@@ -193,8 +231,7 @@ def resume_command(options: Resume) -> None:
     if row is not None:
         _write_row(row, result)
     show = print_result if ensemble is None else show_figures
-    allow = options.allow_degraded
-    finish(result, as_json=options.as_json, allow_degraded=allow, question=question, show=show, answered=asking)
+    finish(result, options, question=question, show=show, answered=asking)
 
 
 def _find_state(run: str) -> Path | None:
@@ -269,20 +306,13 @@ def _resume_durably(options: Resume, run: str, db: str) -> tuple[RunResult, str,
         row = waiting[0] if waiting else engine.store.run(run)
         if row.status != "paused" or row.paused is None:
             raise not_waiting(row.run_id, row.status)
-        document = engine.store.document(row.version)
-        if document is None:
-            raise UsageError(f"run {row.run_id} was started by a program, so answer it from there: handle.answer(...)")
+        document = stored_blueprint(engine, row, "answer it from there: handle.answer(...)")
         if options.answer is None and not at_a_terminal():
             raise typer.BadParameter(f"missing; the run asks: {row.paused['message']}", param_hint="'--answer'")
-        pipeline = loaded_document(document, options)
-        check_deps(pipeline, options)
-        own = args.given_deps(options)
-        allowed, file = allowing(options, models=False), Path(str(document["source"]))
+        executed, allowed = executing(engine, document, options), allowing(options, models=False)
 
         def proceed(_: PausedRun, text: str) -> RunResult:
-            now = engine.store.run(row.run_id)
-            keep, task = partial(engine.register, deps=own), partial(engine.answer_here, row=now, value=text)
-            return execute(file, pipeline, task, as_json=options.as_json, engine=engine, prepare=keep)
+            return executed(partial(engine.answer_here, row=engine.store.run(row.run_id), value=text))
 
         where = f"answer it with: {resume_hint(row.run_id, db)}{allowed}"
         asking = PausedRun.from_dict(row.paused)
@@ -328,3 +358,339 @@ def _read_saved(state: Path) -> tuple[Path, dict[str, Any]]:
     if not isinstance(found.get("blueprint"), str) or not isinstance(found.get("paused"), dict):
         raise UsageError(f"{str(state)!r} is not the state of a paused run; `aros run` prints where it saves one")
     return Path(found["blueprint"]), found
+
+
+def open_engine(db: str, *, create: bool = False) -> Durable:
+    """Return the engine of a database. Raises `UsageError` if the extra is not installed or the URL cannot be used."""
+    from flujo_aros.durable import Durable
+
+    engine = Durable(db, live=True, create=create)
+    _ = engine.store  # so that a wrong URL is reported before anything else
+    return engine
+
+
+def known_db() -> str | None:
+    """Return the database of AROS_DB, or the default one if it exists."""
+    own = os.environ.get("AROS_DB")
+    return own or (DEFAULT_DB if Path(DEFAULT_DB.removeprefix("sqlite:///")).exists() else None)
+
+
+def _db_option(db: str) -> str:
+    """Return the option that names a database in a command line, or an empty string for the default one."""
+    from flujo_aros.database import database_url, shown
+
+    return "" if db in (DEFAULT_DB, os.environ.get("AROS_DB")) else f" --db {shlex.quote(shown(database_url(db)))}"
+
+
+def resume_hint(run_id: str, db: str) -> str:
+    """Return the command that answers a run."""
+    return f"aros resume {run_id} --answer TEXT{_db_option(db)}"
+
+
+def question_of(result: RunResult, db: str, allowed: str = "") -> str:
+    """Return the question of a paused run and how to answer it, or an empty string if it has ended. `allowed` is as in
+    `keep_paused`.
+    """
+    if result.paused is None:
+        return ""
+    return question_with(result.paused, f"{resume_hint(result.run_id, db)}{allowed}")
+
+
+def document_of(options: Blueprint) -> dict[str, Any]:
+    """Return the stored form of a blueprint, from which any worker can load it."""
+    chosen = {key: value for key, value in args.chosen_models(options).items() if value is not None}
+    return {"source": str(options.blueprint.resolve()), "text": read_text(options.blueprint), **chosen}
+
+
+def register(engine: Durable, options: Blueprint, runner: Runner) -> str:
+    """Register a blueprint with the engine and store it with its runs."""
+    version = engine.register(runner)
+    engine.documents[version] = document_of(options)
+    return version
+
+
+def submit_command(options: commands.Submit) -> None:
+    """Submit one run, or one for each row, and print their ids."""
+    rows, run_id = options.rows, options.run_id
+    if (not options.sources) == (rows is None):
+        raise typer.BadParameter("use either --input or --inputs", param_hint="'--input'")
+    pipeline, context = load_to_run(options), args.given_pairs(options.pairs)
+    if rows is None:
+        inputs = [(args.given_content(options.sources), context, run_id)]
+    else:
+        with CaseFile(rows, "--inputs") as cases:
+            found = list(cases)
+        wrong = next((row for row in found if row.error is not None), None)
+        if wrong is not None:
+            raise UsageError(f"--inputs: {wrong.error}; nothing was submitted")
+        inputs = [(_input_of(row), {**context, **row.context}, run_id and f"{run_id}-{row.id}") for row in found]
+    queued: dict[str, Any] = {each: getattr(options, each) for each in ("queue", "priority", "partition")}
+    with open_engine(options.db, create=True) as engine:
+        runner = Runner(pipeline, engine=engine)
+        register(engine, options, runner)
+
+        async def submit() -> None:
+            for one, own, name in inputs:
+                handle = await runner.submit(one, own, run_id=name, **queued)
+                print_lines(f"{handle.run_id}\n")
+
+        asyncio.run(submit())
+
+
+def worker_command(options: commands.Worker) -> None:
+    """Take runs until a signal arrives, then drain."""
+    from flujo_aros.durable import PerMinute
+
+    own = args.given_deps(options)
+    stop, cut = threading.Event(), threading.Event()
+
+    def drain(_signum: int, _frame: object) -> None:
+        (cut if stop.is_set() else stop).set()
+
+    def report(event: Event) -> None:
+        if isinstance(event, RunFinished):
+            left = event.status == RunStatus.CANCELLED.value and engine.leaves(event.run_id)
+            status = "left for other workers" if left else event.status
+            say(f"{status}  run {event.run_id} of {event.pipeline}")
+
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, drain)
+    with journal() as kept, open_engine(options.db, create=True) as engine:
+
+        def loaded(document: Mapping[str, Any]) -> Runner:
+            observers = (new_mask().hear, report, *kept.observers)
+            runner = Runner(loaded_document(document, options), observers=observers)
+            engine.register(runner, own)
+            return runner
+
+        engine.load = loaded
+        engine.on_parked = lambda row, why: say(f"parked  run {row.run_id} of {row.pipeline}: {why}")
+        engine.limits = dict(PerMinute.parse(each) for each in options.limits)
+        queues = [name.strip() for name in options.queues.split(",") if name.strip()]
+        engine.launch(queues, options.concurrency, per_partition=options.per_partition)
+        say(f"worker {engine.executor} takes runs from {options.queues}; Ctrl-C drains it")
+        stop.wait()
+        waits = f"runs in progress: {engine.under_way}; Ctrl-C again leaves them to other workers immediately"
+        say(f"draining for at most {options.grace:g} s; {waits}")
+        left = engine.drain(options.grace, cut)
+        say("drained" if not left else f"runs left for other workers: {left}")
+    if left:
+        os._exit(0)  # a function that blocks its thread would keep the process until it returns
+
+
+def _input_of(row: Case) -> Any:
+    try:
+        return row.live_input()
+    except UsageError as error:
+        raise UsageError(f"--inputs: row {row.key}: {error}; nothing was submitted") from error
+
+
+def loaded_document(document: Mapping[str, Any], modules: commands.Modules) -> Any:
+    """Return the pipeline of a stored blueprint, which may import only what the caller allows. Raises `ArosError`."""
+    for folder in modules.folders:
+        use_folder(folder)
+    source = str(document["source"])
+    inspected = inspect_blueprint(
+        document["text"],
+        source=source,
+        folder=Path(source).parent,
+        allow=modules.allow,
+        models=document.get("models"),
+        profile=document.get("profile"),
+    )
+    pipeline = inspected.loaded(source)
+    return with_ladder(pipeline, document["ladder"]) if "ladder" in document else pipeline
+
+
+def stored_blueprint(engine: Durable, row: RunRow, instead: str) -> dict[str, Any]:
+    """Return the blueprint of a run. Raises `UsageError`, with what to do `instead`, if a program started the run."""
+    document = engine.store.document(row.version)
+    if document is None:
+        raise UsageError(f"run {row.run_id} was started by a program, so {instead}")
+    return document
+
+
+def executing(
+    engine: Durable, document: Mapping[str, Any], options: Fork | Resume
+) -> Callable[[Callable[[Runner], Coroutine[Any, Any, RunResult]]], RunResult]:
+    """Return a function that executes a run of a stored blueprint in this process."""
+    pipeline, file = loaded_document(document, options), Path(str(document["source"]))
+    check_deps(pipeline, options)
+    own = args.given_deps(options)
+
+    def keep(runner: Runner) -> None:
+        engine.documents[engine.register(runner, own)] = document
+
+    return partial(execute, file, pipeline, as_json=options.as_json, engine=engine, prepare=keep)
+
+
+def status_command(options: commands.Status) -> None:
+    """Print the newest runs, or one."""
+    from flujo_aros.durable.store import DAMAGED
+
+    with open_engine(options.db) as engine:
+        if options.run is None:
+            found = engine.store.runs(limit=options.limit)
+            if options.as_json:
+                print_json([_run_dict(engine, row) for row in found])
+            elif found:
+                console = stdout_console()
+                console.print(_table(engine, found, console.width))
+                if any(_question(row) for row in found):
+                    hint = resume_hint("RUN", engine.url)
+                    say(f"\nanswer a paused run with: {hint}")
+            else:
+                stderr_console().print("no durable runs yet; `aros runs` lists other runs")
+            if any(row.status == DAMAGED for row in found):
+                raise typer.Exit(1)
+            return
+        row = engine.store.run(options.run)
+        if options.follow:
+            asyncio.run(_follow(engine, row.run_id, options.offset))
+            row = engine.store.run(row.run_id)
+        document = _document(engine, row)
+        if options.as_json:
+            print_json(document)
+            return
+        if not options.follow:
+            lines = [f"{_status_of(engine, row)}  run {row.run_id} of {row.pipeline}", _advice(engine, row)]
+            lines += [f"  {step.name}: {step.status or 'in progress'}" for step in engine.store.steps(row.run_id)]
+            lines += [""] if document["output"] is not None else []
+            print_lines("".join(f"{line}\n" for line in lines if line is not None))
+        if document["output"] is not None:
+            print_result(document["output"])
+
+
+async def _follow(engine: Durable, run_id: str, offset: int) -> None:
+    console = stderr_console()
+    async for _, each in engine.handle(run_id).stream(offset):
+        event = each.event
+        if isinstance(event, TextDelta):
+            console.print(event.text, end="", soft_wrap=True)
+        elif isinstance(event, TextReplaced):
+            console.print(f"\n(again) {event.text}", end="", soft_wrap=True)
+        elif isinstance(event, StepStarted):
+            console.print(f"\n▸ {event.name}", soft_wrap=True)
+        elif isinstance(event, StepFinished):
+            console.print(f"\n  {event.name}: {event.status}", soft_wrap=True)
+        elif each.result is not None:
+            asks = question_of(each.result, engine.url) if isinstance(each.result, RunResult) else ""
+            console.print(f"\n{each.result.status.value}  run {run_id}", soft_wrap=True)
+            if asks:
+                console.print(f"\n{asks}", soft_wrap=True)
+
+
+def _status_of(engine: Durable, row: RunRow) -> str:
+    gone = row.status in ("running", "cancelling") and (row.executor is None or not engine.locks.is_alive(row.executor))
+    return "interrupted" if gone else row.status
+
+
+def _advice(engine: Durable, row: RunRow) -> str | None:
+    if row.note:
+        return row.note
+    if _status_of(engine, row) == "interrupted":
+        again = "" if row.queue is not None else ", or run the same command again with --durable"
+        worker = f"aros worker{_db_option(engine.url)}{_allow_options(engine, row)}"
+        return f"its process ended; the next worker will pick it up{again}; start one with: {worker}"
+    asks = _question(row)
+    if asks is None:
+        return None
+    return f"{asks}; answer with: {resume_hint(row.run_id, engine.url)}{_allow_options(engine, row)}"
+
+
+def _allow_options(engine: Durable, row: RunRow) -> str:
+    """Return the options that allow the modules of a stored blueprint, for a command line."""
+    document = engine.store.document(row.version)
+    if document is None:
+        return ""
+    source = Path(str(document["source"]))
+    inspected = inspect_blueprint(document["text"], source=str(source), folder=source.parent, allow=["*"])
+    found = {module: None if "." in module else find_beside(module, [source.parent]) for module in inspected.modules}
+    named = [os.path.relpath(beside[0]) if beside is not None else module for module, beside in found.items()]
+    return "".join(f" --allow {shlex.quote(each)}" for each in named)
+
+
+def _question(row: RunRow) -> str | None:
+    """Return the question of a paused run."""
+    if row.status != "paused" or row.paused is None or row.note:
+        return None
+    return f"asks: {' '.join(str(row.paused.get('message')).split())}"
+
+
+def _run_dict(engine: Durable, row: RunRow) -> dict[str, Any]:
+    return {
+        "run_id": row.run_id,
+        "blueprint": row.pipeline,
+        "status": _status_of(engine, row),
+        "queue": row.queue,
+        "created": row.created,
+        "note": _advice(engine, row),
+    }
+
+
+def _document(engine: Durable, row: RunRow) -> dict[str, Any]:
+    """Return the document of `aros run --json`; for a run in progress, with the steps that have ended."""
+    from flujo_aros.durable.handle import result_of
+
+    if row.result is not None and row.status not in ("queued", "running", "parked", "cancelling"):
+        return row.result
+    so_far = result_of(row, engine.store.steps(row.run_id), None, unfinished=True).to_dict()
+    error = None if row.note is None else {"step": None, "reason": None, "message": row.note}
+    return {**so_far, "status": row.status, "trust": None, "output": None, "error": error}
+
+
+def _table(engine: Durable, rows: Sequence[RunRow], width: int) -> Group:
+    """Return the runs with their notes: beside them, or below the table if it would be too wide."""
+    notes = {row.run_id: (_question(row) or _advice(engine, row) or "").partition("\n")[0] for row in rows}
+    cells = [
+        {
+            "run": Text(row.run_id[:12]),
+            "blueprint": Text(row.pipeline),
+            "status": worded(_status_of(engine, row)),
+            "started": Text(time.strftime("%Y-%m-%d %H:%M", time.localtime(row.created))),
+        }
+        for row in rows
+    ]
+    noted = [{**cell, "note": Text(note)} for cell, note in zip(cells, notes.values(), strict=True)]
+    if any(notes.values()) and fits(noted, width):
+        return Group(fitted_table(noted, width))
+    below = [Text(f"{run_id[:12]}: {note}", overflow="fold") for run_id, note in notes.items() if note]
+    table = fitted_table(cells, width, folded={"blueprint": 12})
+    return Group(table, *([Text(), *below] if below else []))
+
+
+def cancel_command(options: commands.Cancel) -> None:
+    """Cancel the run, and print its status."""
+    with open_engine(options.db) as engine:
+        row = engine.store.run(options.run)
+        engine.cancel(row)
+        now = engine.store.run(row.run_id).status
+        say(f"run {row.run_id} is {now}")
+
+
+def fork_command(options: Fork) -> None:
+    """Fork the run and execute the new run in this process."""
+    with open_engine(options.db) as engine:
+        row = engine.store.run(options.run)
+        document = stored_blueprint(engine, row, "fork it from there: durable.fork(...)")
+        file = Path(str(document["source"]))
+        if file.is_file():
+            document = {**document, **document_of(Blueprint(blueprint=file))}  # keep the models that the run was given
+        if options.ladder is not None:
+            document = {**document, "ladder": args.ladder_in(str(options.ladder), "--ladder")}
+        result = executing(engine, document, options)(partial(engine.fork, row=row, at=options.at))
+    finish(result, options, question=question_of(result, options.db, allowing(options)))
+
+
+def check_command(options: commands.Check) -> None:
+    """Print the inconsistencies in the record."""
+    from flujo_aros.durable.handle import violations
+
+    with open_engine(options.db) as engine:
+        found = violations(engine.store, options.run)
+    if options.as_json:
+        print_json({"violations": found})
+    else:
+        print_lines("\n".join([*(found or ["the record of the run is consistent"]), ""]))
+    if found:
+        raise typer.Exit(1)

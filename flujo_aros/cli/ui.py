@@ -18,8 +18,7 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 from flujo_aros.cli import arguments as args
 from flujo_aros.cli.commands import PORT, Ui
-from flujo_aros.cli.health import health_sections, health_totals
-from flujo_aros.cli.runs import distinct_length, given_time, run_row
+from flujo_aros.cli.runs import distinct_length, given_time, health_sections, health_totals, run_row
 from flujo_aros.cli.screen import stderr_console
 from flujo_aros.errors import UsageError
 from flujo_aros.telemetry.report import page, report_html

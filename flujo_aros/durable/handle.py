@@ -1,12 +1,16 @@
-"""A handle to a run in a durable database, for any process: its status, its result, its events as they happen."""
+"""A handle to a run in a durable database, for any process: its status, its result, its events as they happen.
+
+Also the audit of a run (`aros check`), which verifies its invariants from its rows alone.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from flujo_aros.durable.store import RunRow, StepRow, Store, TextRow
+from flujo_aros.durable.store import RunRow, StepRow, Store, TextRow, workflow_of
 from flujo_aros.errors import UsageError
 from flujo_aros.events import RunFinished, RunStarted, StepStarted, TextDelta, TextReplaced
 from flujo_aros.pipeline.ledger import step_finished
@@ -21,6 +25,7 @@ from flujo_aros.pipeline.results import (
     StepStatus,
     Work,
     in_order,
+    run_status,
 )
 from flujo_aros.pipeline.runner import Runner, StreamEvent
 from flujo_aros.usage import Usage
@@ -159,3 +164,46 @@ def result_of(
     return RunResult(
         row.run_id, row.pipeline, status, tuple(ended), row.seconds, row.context, paused=paused, trouble=row.note
     )
+
+
+def violations(store: Store, run_id: str) -> list[str]:
+    """Return the invariants that the rows of a run violate, one sentence each, or an empty list if there are no
+    violations.
+    """
+    row = store.run(run_id)
+    segments = [workflow_of(row.run_id, number) for number in range(1, row.segment + 1)]
+    offsets = [text.seq for text in store.texts(row.run_id)]
+    return broken_laws(row, store.steps(row.run_id), offsets, store.calls(segments)[0])
+
+
+def broken_laws(row: RunRow, steps: Sequence[StepRow], offsets: Iterable[int], calls: Iterable[str]) -> list[str]:
+    """Return the same as `violations` for rows that are already loaded: the run, its steps, the offsets of its texts,
+    the keys of its calls.
+
+    Every step that started has settled once, a completed run has no unsuccessful step, every nested step is inside a
+    step that started, no two events have the same offset, and every recorded call belongs to a step.
+    """
+    names = {step.name for step in steps}
+    found: list[str] = []
+    if row.status in ENDED:
+        found += [f"step {step.name!r} started and never settled" for step in steps if step.status is None]
+    if row.status in ENDED and row.ended is None:
+        found.append(f"the run is {row.status} but has no time at which it ended")
+    tops = {step.name.partition("/")[0] for step in steps if "/" not in step.name}
+    found += [
+        f"step {step.name!r} is inside a step that never started"
+        for step in steps
+        if step.name.partition("/")[0] not in tops
+    ]
+    taken = Counter([step.seq for step in steps] + [s.settled_seq for s in steps if s.settled_seq is not None])
+    taken.update(offsets)
+    found += [f"{count} events have the offset {at}" for at, count in taken.items() if count > 1]
+    ended = result_of(row, steps, None) if row.status in ENDED else None
+    if ended is not None and row.status == "completed" and run_status(ended.steps).value != "completed":
+        wrong = [step.name for step in ended.steps if step.counts_against]
+        found.append(f"the run is completed although these steps did not succeed: {', '.join(wrong)}")
+    for key in calls:
+        step_name = key.removeprefix("aros:").partition("#")[0]
+        if step_name not in names:
+            found.append(f"a call of step {step_name!r} is recorded, but no such step started")
+    return found

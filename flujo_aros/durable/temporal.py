@@ -23,9 +23,8 @@ from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from flujo_aros.durable.audit import broken_laws
 from flujo_aros.durable.engine import another_request, no_deps, not_waiting, task_of, version_of
-from flujo_aros.durable.handle import result_of
+from flujo_aros.durable.handle import broken_laws, result_of
 from flujo_aros.durable.recorder import Keep, RunRecording, Table
 from flujo_aros.durable.store import Ending, RunRow, StepRow
 from flujo_aros.errors import ArosError, UsageError

@@ -6,7 +6,7 @@
     evaluation.right, evaluation.by_field, evaluation.by_trust
 
 `aros eval` prints the same. `cases` reads rows and pydantic-evals datasets, `stop` runs them concurrently and decides
-when to stop early, `replies` caches replies, `scoring` compares outputs, and `evaluation` uses them all.
+when to stop early, `replies` caches replies, and `evaluation` uses them all and compares outputs.
 """
 
 from __future__ import annotations

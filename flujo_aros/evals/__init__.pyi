@@ -10,19 +10,17 @@ from flujo_aros.evals.cases import (
 from flujo_aros.evals.evaluation import (
     CaseResult as CaseResult,
     Evaluation as Evaluation,
+    FieldScore as FieldScore,
     Share as Share,
     Verdict as Verdict,
     evaluate as evaluate,
     evaluate_sync as evaluate_sync,
     judge_by as judge_by,
+    score as score,
 )
 from flujo_aros.evals.replies import (
     Replies as Replies,
     ReplyCache as ReplyCache,
-)
-from flujo_aros.evals.scoring import (
-    FieldScore as FieldScore,
-    score as score,
 )
 from flujo_aros.evals.stop import (
     Stop as Stop,

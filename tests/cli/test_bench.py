@@ -11,7 +11,7 @@ import pytest
 from benchmarks.reading.captured import agrees, contains, load
 from benchmarks.reading.readers import our_reader
 from benchmarks.reading.scoring import score
-from flujo_aros.cli.bench import same
+from flujo_aros.cli.read import same
 
 from .conftest import Aros
 

@@ -21,7 +21,7 @@ from benchmarks.reading.readers import OURS, our_reader, peer_reader
 from benchmarks.reading.scoring import score
 from benchmarks.reading.words import unasked
 from flujo_aros import Accepted, read
-from flujo_aros.cli.bench import load_corpus
+from flujo_aros.cli.read import load_corpus
 
 from .conftest import Ended
 

@@ -52,7 +52,7 @@ def test_a_shell_completes_commands_without_loading_them(typed: str, completed: 
     )
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.split() == completed
-    assert "flujo_aros.cli.durable" not in done.stderr.split()
+    assert "flujo_aros.cli.run" not in done.stderr.split()
     assert "flujo_aros.cli.main" in done.stderr.split()
 
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from flujo_aros import Human, Runner
-from flujo_aros.cli.question import answer_words, ask, example_answer
+from flujo_aros.cli.execute import answer_words, ask, example_answer
 from flujo_aros.contract import Invalid, compile_contract
 
 

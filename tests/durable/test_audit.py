@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 
-from flujo_aros.durable.audit import broken_laws
+from flujo_aros.durable.handle import broken_laws
 from flujo_aros.durable.store import RunRow, StepRow
 
 RUN = RunRow(run_id="r", pipeline="p", version="1", request="1", status="completed", ended=9.0)

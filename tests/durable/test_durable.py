@@ -27,8 +27,7 @@ from flujo_aros.pipeline.results import RecordedStep, StepStatus
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 
 from flujo_aros.durable import Durable
-from flujo_aros.durable.audit import broken_laws, violations
-from flujo_aros.durable.handle import DurableHandle
+from flujo_aros.durable.handle import DurableHandle, broken_laws, violations
 from flujo_aros.durable.liveness import liveness
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import RejectedRow

@@ -34,7 +34,7 @@ from flujo_aros import (
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 
 from flujo_aros.durable import Durable
-from flujo_aros.durable.audit import violations
+from flujo_aros.durable.handle import violations
 from tests.durable.steps import shop
 
 

@@ -24,7 +24,7 @@ from tests.ensemble.shop import line, refund, shop
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 
 from flujo_aros.durable import Durable
-from flujo_aros.durable.audit import violations
+from flujo_aros.durable.handle import violations
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 

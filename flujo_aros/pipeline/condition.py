@@ -16,12 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, TypeGuard, cast
 
 from flujo_aros.contract import Check
 from flujo_aros.errors import Hint, Suggestion, TemplateError
 from flujo_aros.pipeline.names import (
-    OUTPUT_NAMES,
     ROOTS,
     VARIABLES,
     Read,
@@ -29,6 +28,7 @@ from flujo_aros.pipeline.names import (
     Where,
     nearest_root,
     no_such_data,
+    output_path,
     place_in,
     template_error,
 )
@@ -154,13 +154,18 @@ class Evaluation(ast.NodeVisitor):
         where = f"; it exists only {VARIABLES[name]}" if name in VARIABLES else nearest(name, self.names)
         raise _Missing(node, f"there is no {name!r} here{where}")
 
-    def visit_Attribute(self, node: ast.Attribute) -> Any:
-        """Evaluate `a.b`."""
-        return self._member(node, self.value(node.value), node.attr)
+    def visit_Attribute(self, node: ast.Attribute | ast.Subscript) -> Any:
+        """Evaluate `a.b`, `a['b']`, `a[0]` and `a[1:]`; `steps.a` is the output of that step."""
+        found = self._reached(node)
+        return found["output"] if _is_step(node) else found
 
-    def visit_Subscript(self, node: ast.Subscript) -> Any:
-        """Evaluate `a['b']`, `a[0]` and `a[1:]`."""
-        obj = self.value(node.value)
+    visit_Subscript = visit_Attribute  # noqa: N815 - the names of ast
+
+    def _reached(self, node: ast.Attribute | ast.Subscript) -> Any:
+        inner = node.value
+        obj = self._reached(inner) if _is_step(inner) else self.value(inner)
+        if isinstance(node, ast.Attribute):
+            return self._member(node, obj, node.attr)
         if isinstance(node.slice, ast.Slice):
             parts = (node.slice.lower, node.slice.upper, node.slice.step)
             return obj[slice(*(None if part is None else self.value(part) for part in parts))]
@@ -355,7 +360,7 @@ class Condition(Source):
             raise self._error(None, "the expression cannot be read") from error
         for node, message in _errors_in(tree, frozenset(self._names), 0):
             raise self._error(node, message)
-        return cast("ast.expr", _Outputs().visit(tree))
+        return tree
 
     def _syntax_error(self, error: SyntaxError) -> TemplateError:
         place = f", column {max((error.offset or 2) - 1, 1)}" if error.lineno == 1 else ""
@@ -376,7 +381,7 @@ class Condition(Source):
     def _reads(self) -> Iterator[Read]:
         for name, path in _chains(self._tree, frozenset()):
             offset = self._offset(name)
-            yield Read(name.id, path, offset, *place_in(self.source, offset))
+            yield Read(name.id, output_path(name.id, path), offset, *place_in(self.source, offset))
 
     def _offset(self, node: ast.expr) -> int:
         """Return the offset of a node in the source. Python counts bytes, plus one for the added bracket."""
@@ -548,33 +553,9 @@ def _got(
         yield name, (*path, cast("str", key)) if known else path
 
 
-class _Outputs(ast.NodeTransformer):
-    """`steps.a`, `steps.a.result` and `steps.a.value` all mean `steps.a.output`."""
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """Replace a key after a dot."""
-        if _is_step(node.value) and node.attr in OUTPUT_NAMES:
-            return ast.copy_location(ast.Attribute(node.value, "output", ast.Load()), node)
-        return self._output(node)
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        """Replace a key in brackets."""
-        return self._output(node)
-
-    def _output(self, node: ast.Attribute | ast.Subscript) -> ast.AST:
-        if _is_step(node):
-            return ast.copy_location(ast.Attribute(node, "output", ast.Load()), node)
-        if not _is_step(node.value):
-            node.value = cast("ast.expr", self.visit(node.value))
-        return node
-
-
-def _is_step(node: ast.AST) -> bool:
-    return (
-        isinstance(node, (ast.Attribute, ast.Subscript))
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "steps"
-    )
+def _is_step(node: ast.expr) -> TypeGuard[ast.Attribute | ast.Subscript]:
+    base = node.value if isinstance(node, (ast.Attribute, ast.Subscript)) else None
+    return isinstance(base, ast.Name) and base.id == "steps"
 
 
 def _constant_key(node: ast.expr) -> str | int | None:

@@ -62,6 +62,12 @@ class Read:
         return self.root == root and self.path[: len(path)] == path
 
 
+def output_path(root: str, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Return the path of a reference: `steps.a`, `steps.a.result` and `steps.a.value` all mean `steps.a.output`."""
+    named = root == "steps" and path and (len(path) == 1 or path[1] in OUTPUT_NAMES)
+    return (path[0], "output", *path[2:]) if named else path
+
+
 @dataclass(frozen=True, slots=True)
 class Where:
     """The step and option of a template or condition; as a string it begins every error message about it.

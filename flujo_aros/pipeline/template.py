@@ -32,7 +32,6 @@ from pydantic import BaseModel
 from flujo_aros.errors import FilterError, TemplateError
 from flujo_aros.host import Prompt
 from flujo_aros.pipeline.names import (
-    OUTPUT_NAMES,
     ROOTS,
     VARIABLES,
     Read,
@@ -41,6 +40,7 @@ from flujo_aros.pipeline.names import (
     nearest_root,
     no_such_data,
     option_of,
+    output_path,
     place_in,
     template_error,
 )
@@ -268,8 +268,6 @@ ENVIRONMENT: Final = _environment()
 """Compiles templates. Strict: a missing value raises when it is used."""
 
 
-_Reaching: TypeAlias = nodes.Getattr | nodes.Getitem
-
 # Linear: the text after a tag is consumed up to the next brace at once, and trimmed afterwards.
 _FORM: Final = re.compile(
     r"\{\{-?\s*(?:#(?P<opens>if|unless|each)\s(?P<what>[^{}]*)|/(?P<ends>if|unless|each)\s*-?|(?P<other>else)\s*-?)\}\}"
@@ -349,27 +347,19 @@ def key_of(node: nodes.Node) -> str | int | None:
 
 
 def _name_outputs(tree: nodes.Template) -> None:
-    """Make `steps.a`, `steps.a.result` and `steps.a.value` mean `steps.a.output`."""
-    reached: list[_Reaching] = [*tree.find_all(nodes.Getattr), *tree.find_all(nodes.Getitem)]
-    outer = {id(node.node): node for node in reached}
-    for step in reached:
-        if not (isinstance(step.node, nodes.Name) and step.node.name == "steps"):
-            continue
-        parent = outer.get(id(step))
-        if isinstance(parent, nodes.Getattr) and parent.attr in OUTPUT_NAMES:
-            parent.attr = "output"
-        elif parent is None and isinstance(key_of(step), str):
-            _ask_output(step)
-
-
-def _ask_output(step: _Reaching) -> None:
     """Turn `steps.a` into `steps.a.output`, in place."""
-    if isinstance(step, nodes.Getattr):
-        step.node = nodes.Getitem(step.node, nodes.Const(step.attr, lineno=step.lineno), "load", lineno=step.lineno)
-        step.attr = "output"
-    else:
-        step.node = nodes.Getitem(step.node, step.arg, "load", lineno=step.lineno)
-        step.arg = nodes.Const("output", lineno=step.lineno)
+    reached: list[nodes.Getattr | nodes.Getitem] = [*tree.find_all(nodes.Getattr), *tree.find_all(nodes.Getitem)]
+    inner = {id(node.node) for node in reached}
+    for step in reached:
+        named = isinstance(step.node, nodes.Name) and step.node.name == "steps" and isinstance(key_of(step), str)
+        if named and id(step) not in inner:
+            at = step.lineno
+            key = nodes.Const(step.attr, lineno=at) if isinstance(step, nodes.Getattr) else step.arg
+            step.node = nodes.Getitem(step.node, key, "load", lineno=at)
+            if isinstance(step, nodes.Getattr):
+                step.attr = "output"
+            else:
+                step.arg = nodes.Const("output", lineno=at)
 
 
 _OPERANDS: Final = (nodes.And, nodes.Or)
@@ -487,12 +477,9 @@ class InputTemplate(Source):
         }
 
     def _error(self, offset: int | None, message: str, kind: type[TemplateError] = TemplateError) -> TemplateError:
-        return template_error(self.where, message, self._place(offset), kind)
-
-    def _place(self, offset: int | None) -> str:
-        """Return the line of this position if the template has several lines."""
         plain = _plain(self.source)
-        return "" if offset is None or "\n" not in plain.strip() else f", line {place_in(plain, offset)[0]}"
+        place = "" if offset is None or "\n" not in plain.strip() else f", line {place_in(plain, offset)[0]}"
+        return template_error(self.where, message, place, kind)
 
 
 class _WrongError(Exception):
@@ -542,7 +529,9 @@ def _parse(source: str) -> _Parsed:
         found = [(name, path, translated.origin(name.lineno - 1)) for name, path in _chains(tree, frozenset())]
     except RecursionError as error:
         raise _WrongError(None, _TOO_DEEP) from error
-    reads = tuple(Read(name.name, path, offset, *place_in(plain, offset)) for name, path, offset in found)
+    reads = tuple(
+        Read(name.name, output_path(name.name, path), offset, *place_in(plain, offset)) for name, path, offset in found
+    )
     variables = frozenset(read.root for read in reads) & VARIABLES.keys()
     return _Parsed(translated, tree, reads, variables, _lone_expression(tree))
 

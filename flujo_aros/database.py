@@ -134,6 +134,23 @@ def check_version(connection: Connection, column: Column[int], known: int, what:
         )
 
 
+def find_run(connection: Connection, ids: Column[str], newest: Column[float], run: str, where: str) -> str:
+    """Return the id of the run with this id or prefix, or of the newest one for `last`. Raises `UsageError` if no run
+    matches, or more than one; `where` says where they are, and what lists them.
+    """
+    query = select(ids).order_by((ids == run).desc(), newest.desc())
+    if run != "last":
+        query = query.where(ids.startswith(run, autoescape=True))
+    found = connection.execute(query.limit(1 if run == "last" else _SHOWN_MATCHES + 1)).scalars().all()
+    if run in found or len(found) == 1:
+        return run if run in found else str(found[0])
+    if not found:
+        raise UsageError(f"there is no run {run!r} in {where}")
+    several = ", ".join(found[:_SHOWN_MATCHES])
+    raise UsageError(f"{run!r} matches more than one run: {several}; use more characters")
+
+
+_SHOWN_MATCHES: Final = 5
 _LOCK: Final = 4_711_042
 """The key of the advisory lock that guards the creation of tables in PostgreSQL."""
 

@@ -565,8 +565,9 @@ def blueprint_schema() -> dict[str, Any]:
     _, written = TypeAdapter.json_schemas([(each, "validation", TypeAdapter(each)) for each in used])
     defs: dict[str, Any] = written["$defs"]
     for block in _all_blocks(Block):
-        if block.__name__ in defs:
-            _add_ignored(defs[block.__name__], block)
+        for key, why in block.ignored.items() if block.__name__ in defs else ():
+            ignored = {"deprecated": True, "description": f"Ignored: {why}."}
+            defs[block.__name__].setdefault("properties", {})[key] = ignored
     for kind, block in BLOCKS.items():
         _name_or_step(defs[block.__name__], kind)
     top = defs.pop(Top.__name__)
@@ -642,11 +643,6 @@ def _operations() -> dict[str, Any]:
     output = {"type": "object", "required": ["output"], "properties": {"output": {"type": ["object", "string"]}}}
     steps = {"type": "object", "required": ["steps"]}
     return {"anyOf": [{"type": "array", "items": either}, output, steps, {"type": "null"}]}
-
-
-def _add_ignored(schema: dict[str, Any], block: type[Block]) -> None:
-    for key, why in block.ignored.items():
-        schema.setdefault("properties", {})[key] = {"deprecated": True, "description": f"Ignored: {why}."}
 
 
 def _name_or_step(schema: dict[str, Any], kind: str) -> None:

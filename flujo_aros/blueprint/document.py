@@ -18,6 +18,7 @@ from yaml.reader import ReaderError
 
 from flujo_aros.errors import BlueprintError, Code, Place, Problem, Suggestion, UsageError
 from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.pipeline.names import place_in
 from flujo_aros.spelling import short
 
 _LEVEL: Final = (
@@ -255,7 +256,7 @@ def parse_document(text: str, source: str) -> Node:
         raise _unreadable(source, [*reading.findings, *([] if located else [(place, message)])]) from error
     except (ReaderError, UnicodeEncodeError) as error:
         found = _NOT_ALLOWED.search(reading.text)
-        place = _place_of_offset(reading.text, found.start() if found else 0)
+        place = Place(*place_in(reading.text, found.start() if found else 0))
         message = "YAML does not allow this control character"
         raise _unreadable(source, [*reading.findings, (place, message)]) from error
     if node is None:
@@ -561,11 +562,6 @@ def _place(mark: yaml.Mark, path: str) -> Place:
     return Place(mark.line + 1, mark.column + 1, path)
 
 
-def _place_of_offset(text: str, offset: int) -> Place:
-    before = text[:offset]
-    return Place(before.count("\n") + 1, offset - before.rfind("\n"))
-
-
 def _syntax_finding(error: yaml.MarkedYAMLError, text: str) -> tuple[Place | None, str]:
     """Return errors for invalid YAML, in plain words."""
     message = ", ".join(part for part in (error.context, error.problem) if part)
@@ -588,13 +584,9 @@ def write_document(value: Any, *, comment: str = "") -> str:
     # the stubs leave the type of `width` unknown
     text = yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=110)  # pyright: ignore[reportUnknownMemberType]
     written = f"# {comment}\n{text}" if comment else text
-    if not _same(parse_document(written, "what was written").plain(), value):
+    if json.dumps(parse_document(written, "what was written").plain()) != json.dumps(value):
         raise UsageError("it contains a string or a number that cannot be written as YAML")
     return written
-
-
-def _same(left: Any, right: Any) -> bool:
-    return json.dumps(left) == json.dumps(right)
 
 
 class _Writer(yaml.SafeDumper):

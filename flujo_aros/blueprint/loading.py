@@ -30,7 +30,7 @@ from flujo_aros.configured import hints_of, models_in, owner_of, sentence
 from flujo_aros.contract import TYPES, SchemaValues, compile_contract, misspelt_in, misspelt_of, type_word
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.host import AgentSpec, find_name_error
-from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, is_dict, is_list
+from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, schemas_in, value_at
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
 from flujo_aros.pipeline.step import REFERENCE
@@ -190,34 +190,22 @@ def drop(data: Any, path: tuple[str | int, ...]) -> bool:
     return True
 
 
+_NOWHERE: Final = object()
+
+
 def _holder(data: Any, path: tuple[str | int, ...]) -> Any:
     """Return the mapping or list that contains this path, or None if the path does not exist."""
-    holder: Any = None
-    here: Any = data
-    for part in path:
-        holder = here
-        known = range(len(here)) if is_list(here) else here if is_dict(here) else ()
-        if part not in known:
-            return None
-        here = holder[part]
-    return holder
+    return None if not path or value_at(data, path, _NOWHERE) is _NOWHERE else value_at(data, path[:-1])
 
 
-_SINGLE: Final = ("items", "additionalProperties", "not", "contains")
-
-
-def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
+def parts_of(schema: Node) -> Iterator[tuple[str, Node]]:
     """Yield a schema and every schema in it, each with the path of the value that it describes."""
-    yield path, schema
-    for word, node in schema.members.items():
-        if word in SCHEMAS_BY_NAME:
-            for name, inner in node.members.items():
-                yield from parts_of(inner, f"{path}.{name}" if word == "properties" else path)
-        elif word in SCHEMA_LISTS:
-            for inner in node.elements:
-                yield from parts_of(inner, path)
-        elif word in _SINGLE and isinstance(node.value, dict):
-            yield from parts_of(node, f"{path}[]" if word == "items" else path)
+    for place, _ in schemas_in(schema.plain()):
+        path, words = "$", iter(place)
+        for word in words:
+            name = next(words) if word in SCHEMAS_BY_NAME or word in SCHEMA_LISTS else ""
+            path += f".{name}" if word == "properties" else "[]" if word == "items" else ""
+        yield path, schema.nearest(place)
 
 
 def _misspelt_words(schema: Node, *, compiles: bool) -> Iterator[tuple[Place, ContractError]]:

@@ -42,7 +42,7 @@ from flujo_aros.pipeline.per_minute import PerMinute
 from flujo_aros.pipeline.results import RunResult, RunStatus, Work
 from flujo_aros.pipeline.runner import Runner, RunTask
 from flujo_aros.pipeline.step import Step
-from flujo_aros.pipeline.values import SharedContext
+from flujo_aros.pipeline.values import ContextLike, SharedContext
 from flujo_aros.redaction import without_secrets
 
 P = ParamSpec("P")
@@ -457,8 +457,8 @@ class Durable:
         self,
         connection: sa.Connection,
         runner: Runner,
-        input: Any,  # noqa: A002 - as in `Runner.run`
-        context: Mapping[str, Any] | BaseModel | None = None,
+        input: Any,
+        context: ContextLike | None = None,
         *,
         run_id: str | None = None,
         queue: str = "default",
@@ -772,7 +772,9 @@ class Durable:
         for row, dequeued in self.store.lost(self.executor):
             if row.executor in dead and not dequeued:
                 self._adopt(row)
-            elif thorough and (dequeued or row.executor in (None, self.executor)) and not self._has(row.run_id):
+                continue
+            ours = row.run_id in self._local or row.run_id in self._performed  # executed here, or about to be
+            if thorough and (dequeued or row.executor in (None, self.executor)) and not ours:
                 forgotten.add(row.run_id)
                 if row.run_id in self._forgotten:
                     with suppress(engine_errors.DBOSException):
@@ -780,10 +782,6 @@ class Durable:
                     self._adopt(row)
         if thorough:
             self._forgotten = forgotten
-
-    def _has(self, run_id: str) -> bool:
-        """Return whether this process executes a run, or is about to."""
-        return run_id in self._local or run_id in self._performed
 
     def _unpark(self) -> None:
         """Continue parked runs of the versions that this process has."""

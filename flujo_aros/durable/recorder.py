@@ -22,7 +22,6 @@ from flujo_aros.pipeline.pause import as_given, as_saved, has_conversation, is_f
 from flujo_aros.pipeline.results import (
     DeferredWork,
     RecordedStep,
-    RecordedWork,
     RunResult,
     StepResult,
     StepStatus,
@@ -96,7 +95,7 @@ class RunRecording:
         slots = slots_of(steps, pipeline)
         self.recorded: Mapping[str, Slot] = {name: slot for name, slot in slots.items() if is_final(slot.result)}
         self.before: dict[str, Work] = {  # the usage before the pause of the steps that continue after it
-            step.name: RecordedWork.of(slots[step.name].result).work
+            step.name: Work(slots[step.name].result.usage, slots[step.name].result.seconds)
             for step in steps
             if slots[step.name].result.status is StepStatus.PAUSED
         }

@@ -22,7 +22,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.exc import SQLAlchemyError
 
-from flujo_aros.database import check_version, create_tables, open_engine, refusal, shown
+from flujo_aros.database import check_version, create_tables, find_run, open_engine, refusal, shown
 from flujo_aros.durable.serializer import RejectedRow, decoded, of_ours
 from flujo_aros.errors import UsageError
 
@@ -309,15 +309,8 @@ class Store:
         Raises `UsageError` if there is none, or several, and `RejectedRow` if its row cannot be decoded.
         """
         with self.connection() as connection:
-            found = self._rows(connection, limit=1) if run_id == "last" else []
-            found = found or self._rows(connection, RUNS.c.run_id == run_id)
-            if not found and len(run_id) >= 4:
-                found = self._rows(connection, RUNS.c.run_id.startswith(run_id, autoescape=True))
-        if len(found) > 1:
-            raise UsageError(f"several runs begin with {run_id!r}: {', '.join(each.run_id for each in found[:5])}")
-        if not found:
-            raise UsageError(f"there is no run {run_id!r} in {self.shown}; `aros status` lists them")
-        return _intact(found[0])
+            where = f"{self.shown}; `aros status` lists them"
+            return self.row(connection, find_run(connection, RUNS.c.run_id, RUNS.c.created, run_id, where))
 
     def row(self, connection: sa.Connection, run_id: str) -> RunRow:
         """Return the run of exactly this id, as this transaction sees it."""

@@ -88,10 +88,6 @@ def _is_keyed_by_turn(given: object) -> bool:
     return all(str(turn).isdecimal() and isinstance(text, str) for turn, text in by_turn.items())
 
 
-def _is_reference(given: object) -> bool:
-    return isinstance(given, str) and REFERENCE.fullmatch(given) is not None
-
-
 _STOP: Final = Option(
     "kinds",
     "kinds of events, or a function of an event",
@@ -168,13 +164,14 @@ class Ensemble(TakesInput):
         put(self, inject={int(turn): text for turn, text in self.inject.items()})
         for key, problem in self._problems():
             self.refuse(problem, key)
-        _ = self._given
         for manifest in self.manifests:
             _ = self.step_of(manifest)
 
     def _stop_kinds(self) -> Iterator[str]:
         """Yield the kinds of events in `stop`, and set it to None unless it is a function."""
-        if self.stop is None or callable(self.stop) or _is_reference(self.stop):
+        if self.stop is None or callable(self.stop):
+            return
+        if isinstance(self.stop, str) and REFERENCE.fullmatch(self.stop):
             return
         yield from [self.stop] if isinstance(self.stop, str) else self.stop
         put(self, stop=None)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from flujo_aros.ensemble.log import LogEvent, starting_at
 from flujo_aros.ensemble.memory import REFLECTED, REFUSED
+from flujo_aros.usage import Usage, usage_from
 
 
 def stage_line(event: LogEvent) -> str:
@@ -60,23 +61,21 @@ class AgentStats:
     refused: int = 0
     repetition: float = 0.0
     drift: float = 0.0
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float | None = None
+    usage: Usage = field(default_factory=Usage)
     models: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON; repetition and drift are means over its utterances."""
         share = max(self.utterances, 1)
         plain = {_WORDS.get(each.name, each.name): getattr(self, each.name) for each in fields(self)}
-        means = {key: round(plain[key] / share, 4) for key in ("repetition", "drift")}
-        return {**plain, **means, "models": list(self.models)}
+        del plain["usage"]
+        plain |= {key: round(plain[key] / share, 4) for key in ("repetition", "drift")}
+        return {**plain, **self.usage.to_dict(), "models": list(self.models)}
 
 
 _WORDS: Final = {"raw": "raw_fallback", "corrected": "corrected_kinds", "refused": "reflections_refused"}
 """JSON names of statistics that differ from the names of their fields."""
-_SUMS: Final = ("corrected", "reasks", "reworded", "repetition", "drift", "requests", "input_tokens", "output_tokens")
+_SUMS: Final = ("corrected", "reasks", "reworded", "repetition", "drift")
 """The statistics that are sums over all events."""
 
 
@@ -101,22 +100,17 @@ class Stats:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
-        by_model: dict[str, dict[str, Any]] = {}
+        by_model: dict[str, Usage] = {}
         for each in self.agents.values():
-            known = by_model.setdefault(
-                ", ".join(each.models) or "-", {"requests": 0, "input_tokens": 0, "output_tokens": 0, "cost": None}
-            )
-            for key in ("requests", "input_tokens", "output_tokens"):
-                known[key] += getattr(each, key)
-            if each.cost is not None:
-                known["cost"] = (known["cost"] or 0.0) + each.cost
+            name = ", ".join(each.models) or "-"
+            by_model[name] = by_model.get(name, Usage()) + each.usage
         return {
             "turns": self.turns,
             "events": self.events,
             "outside_grants": self.outside_grants,
             "raw_fallback_rate": round(self.raw_fallback_rate, 4),
             "agents": {name: each.to_dict() for name, each in self.agents.items()},
-            "models": by_model,
+            "models": {name: usage.to_dict() for name, usage in by_model.items()},
         }
 
 
@@ -144,22 +138,18 @@ def stats(sofar: Stats, event: LogEvent) -> Stats:
         return sofar
     meta = event.meta
     mine = sofar.agents.get(name, AgentStats())
-    cost = meta.get("cost")
     model = meta.get("model")
     mine = replace(
         mine,
         raw=mine.raw + bool(event.payload.get("_raw_fallback")),
-        cost=mine.cost if cost is None else (mine.cost or 0.0) + cost,
+        usage=mine.usage + usage_from(meta) if "requests" in meta else mine.usage,
         models=mine.models if not model or model in mine.models else (*mine.models, model),
         **{name: getattr(mine, name) + meta.get(name, 0) for name in _SUMS},
     )
     outside = sofar.outside_grants + (meta.get("granted") is False)
-    return replace(sofar, outside_grants=outside, agents={**sofar.agents, name: _increment(mine, event.kind)})
-
-
-def _increment(mine: AgentStats, kind: str) -> AgentStats:
-    name = _COUNTERS.get(kind, "utterances")
-    return replace(mine, **{name: getattr(mine, name) + 1})
+    counter = _COUNTERS.get(event.kind, "utterances")
+    mine = replace(mine, **{counter: getattr(mine, counter) + 1})
+    return replace(sofar, outside_grants=outside, agents={**sofar.agents, name: mine})
 
 
 _COUNTERS: Final = {REFLECTED: "reflections", REFUSED: "refused", "turn.skipped": "skipped", "turn.failed": "failed"}

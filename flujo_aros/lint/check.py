@@ -110,7 +110,8 @@ class Suppressions:
         spans: list[tuple[int, int, _Codes]] = []
         if "ignore" not in positions.text:
             return cls(lines, spans)
-        texts = sorted(_text_spans(positions, root)) if root else []
+        strings = [each for each in root.walk() if isinstance(each.value, str)] if root else []
+        texts = sorted((positions.offset(each.place), positions.offset(each.end)) for each in strings)
         for found in _COMMENT.finditer(positions.text):
             if _is_inside(texts, found.start()):
                 continue
@@ -138,12 +139,6 @@ def matches(code: str, pattern: str) -> bool:
     (True, False)
     """
     return code.upper().startswith(pattern.removesuffix("*").upper())
-
-
-def _text_spans(positions: Positions, root: Node) -> Iterator[tuple[int, int]]:
-    for node in root.walk():
-        if isinstance(node.value, str):
-            yield positions.offset(node.place), positions.offset(node.end)
 
 
 def _is_inside(spans: list[tuple[int, int]], offset: int) -> bool:

@@ -108,7 +108,7 @@ class Editor:
 
     def is_flow(self, node: Node) -> bool:
         """Return whether a mapping or list is written in braces or brackets."""
-        return self.text[self._start_after_anchor(node) : self._start_after_anchor(node) + 1] in ("{", "[")
+        return self._first(node) in ("{", "[")
 
     def is_shared(self, holder: Node, name: str) -> bool:
         """Return whether a member comes from an alias or from `<<`, or is an anchor, so that an edit changes other
@@ -209,10 +209,7 @@ class Editor:
             return None
         last = sequence.elements[-1]
         end = self.end(last)
-        if (
-            not self.start(sequence) <= self.start(last) < end
-            or self.text[self._start_after_anchor(last) : self._start_after_anchor(last) + 1] in "|>"
-        ):
+        if not self.start(sequence) <= self.start(last) < end or self._first(last) in "|>":
             return None
         quote = self.text[self.start(last)] if self.text[self.start(last)] in "\"'" else ""
         if self.is_flow(sequence):
@@ -311,12 +308,17 @@ class Editor:
         node = mapping.members[name]
         if isinstance(node.value, (dict, list)):
             return self.is_flow(node)
-        return self.text[self._start_after_anchor(node) : self._start_after_anchor(node) + 1] not in ("|", ">")
+        return self._first(node) not in ("|", ">")
 
     def _start_after_anchor(self, node: Node) -> int:
         """Return the start of a value after its anchor and tag."""
         found = _PROPERTIES.match(self.text, self.start(node))
         return found.end() if found else self.start(node)
+
+    def _first(self, node: Node) -> str:
+        """Return the first character of a value after its anchor and tag."""
+        at = self._start_after_anchor(node)
+        return self.text[at : at + 1]
 
     def _quote_of(self, mapping: Node) -> str:
         """Return the quotes of the first key of a mapping."""

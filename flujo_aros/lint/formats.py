@@ -255,13 +255,8 @@ def _result(file: Linted, finding: Finding, index: dict[str, int]) -> dict[str, 
 
 
 def _location(file: Linted, finding: Finding) -> dict[str, Any]:
-    region = {
-        "startLine": finding.place.line,
-        "startColumn": finding.place.column,
-        "endLine": finding.end.line,
-        "endColumn": finding.end.column,
-    }
-    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": _artifact(file), "region": region}}
+    place = {"artifactLocation": _artifact(file), "region": _region(finding.place, finding.end)}
+    location: dict[str, Any] = {"physicalLocation": place}
     if finding.step:
         location["logicalLocations"] = [{"fullyQualifiedName": visible_line(finding.step), "kind": "step"}]
     return location
@@ -269,12 +264,10 @@ def _location(file: Linted, finding: Finding) -> dict[str, Any]:
 
 def _fix(file: Linted, fix: Fix) -> dict[str, Any]:
     positions = Positions(file.text)
+    regions = (_region(positions.place(edit.start), positions.place(edit.end)) for edit in fix.edits)
     replacements = [
-        {
-            "deletedRegion": {**_region(positions, edit.start, ""), **_region(positions, edit.end, "end")},
-            "insertedContent": {"text": edit.text},
-        }
-        for edit in fix.edits
+        {"deletedRegion": region, "insertedContent": {"text": edit.text}}
+        for region, edit in zip(regions, fix.edits, strict=True)
     ]
     change = {"artifactLocation": _artifact(file), "replacements": replacements}
     return {"description": {"text": _plain(fix.title)}, "artifactChanges": [change]}
@@ -285,11 +278,8 @@ def _plain(text: str) -> str:
     return visible(text).replace("](", "] (")
 
 
-def _region(positions: Positions, offset: int, prefix: str) -> dict[str, int]:
-    place = positions.place(offset)
-    if prefix:
-        return {"endLine": place.line, "endColumn": place.column}
-    return {"startLine": place.line, "startColumn": place.column}
+def _region(start: Place, end: Place) -> dict[str, int]:
+    return {"startLine": start.line, "startColumn": start.column, "endLine": end.line, "endColumn": end.column}
 
 
 def _artifact(file: Linted) -> dict[str, Any]:

@@ -110,7 +110,8 @@ def _fatal_keyword(node: JsonSchema, root: JsonSchema) -> str | None:
     kinds: object = node.get("type", "object")
     if any(kind not in _TYPES for kind in (kinds if is_list(kinds) else [kinds])):
         return "type"
-    return next((word for word in ("minLength", "minItems") if _above(node.get(word), _MAX_REPEATED)), None)
+    counts = ((word, node.get(word)) for word in ("minLength", "minItems"))
+    return next((word for word, count in counts if isinstance(count, int) and count > _MAX_REPEATED), None)
 
 
 def _effective_keywords(node: JsonSchema) -> frozenset[str]:
@@ -133,7 +134,9 @@ def _enforced_for(node: JsonSchema, kind: object) -> frozenset[str]:
     if kind in (None, "array") and ("items" in node or "prefixItems" in node):
         return _KINDS["array"] if "prefixItems" not in node else frozenset(("prefixItems",))
     if kind in (None, "string") and "pattern" in node:
-        return frozenset(("pattern",) if _translatable(node["pattern"]) else ())
+        pattern = node["pattern"]
+        whole = isinstance(pattern, str) and pattern.startswith("^") and pattern.endswith("$")
+        return frozenset(("pattern",) if whole and not _HARD.search(pattern) else ())
     if kind in (None, "string") and node.get("format") in _FORMATS:
         return frozenset(("format",))
     if kind == "string":
@@ -146,18 +149,10 @@ def _objects_only(node: JsonSchema) -> bool:
     return bool(parts) and all(is_dict(part) and ("properties" in part or "$ref" in part) for part in parts)
 
 
-def _translatable(pattern: object) -> bool:
-    return isinstance(pattern, str) and pattern.startswith("^") and pattern.endswith("$") and not _HARD.search(pattern)
-
-
 def _resolves(reference: str, root: JsonSchema) -> bool:
     """Return whether llama.cpp resolves the reference: it supports pointers but not anchors."""
     is_pointer = reference == "#" or reference.startswith("#/")
     return is_pointer and References(root).resolve(reference) is not None
-
-
-def _above(value: object, limit: int) -> bool:
-    return isinstance(value, int) and value > limit
 
 
 # As published by the providers in 2026. Anthropic and Google also reject schemas that compile to
@@ -220,7 +215,10 @@ def _counts(schema: JsonSchema) -> dict[str, int]:
         "choices of enums": len(choices),
         "characters in names": sum(len(str(each)) for each in (*named, *choices, *constants)),
         "optional properties": sum(not required for _, _, required in properties),
-        "properties of more than one type": sum(_is_union(member) for _, member, _ in properties),
+        "properties of more than one type": sum(
+            is_dict(member) and ("anyOf" in member or "oneOf" in member or is_list(member.get("type")))
+            for _, member, _ in properties
+        ),
     }
 
 
@@ -243,10 +241,6 @@ _VALUES: Final = ("items", "additionalProperties", "anyOf", "oneOf", "allOf", "p
 def _asked_of(node: JsonSchema, *words: str) -> list[object]:
     """Return the schemas of the values that a model writes: those under these keywords, by default all of them."""
     return [inner for place, inner in inner_schemas(node) if place[0] in (words or ("properties", *_VALUES))]
-
-
-def _is_union(member: object) -> bool:
-    return is_dict(member) and ("anyOf" in member or "oneOf" in member or is_list(member.get("type")))
 
 
 _STRUCTURAL: Final = frozenset(
@@ -296,7 +290,8 @@ def _provider_losses(model: str, written: str) -> tuple[Loss, ...]:
         # as pydantic-ai does when it requests native output from Anthropic
         strict = True if model.startswith("anthropic:") else None
         found = list(_transformed_losses(transformer, schema, strict=strict)) if transformer else []
-    return tuple(_unwrap(loss) if enveloped else loss for loss in found)
+    inside = ("properties", ENVELOPE)
+    return tuple(each._replace(path=each.path[2:]) if enveloped and each.path[:2] == inside else each for each in found)
 
 
 def _is_asked_in_words(schema: JsonSchema) -> bool:
@@ -309,10 +304,6 @@ def _is_asked_in_words(schema: JsonSchema) -> bool:
     except UserError:
         return True
     return False
-
-
-def _unwrap(loss: Loss) -> Loss:
-    return loss._replace(path=loss.path[2:]) if loss.path[:2] == ("properties", ENVELOPE) else loss
 
 
 @lru_cache(maxsize=64)

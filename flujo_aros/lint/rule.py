@@ -139,7 +139,8 @@ def rule_to_markdown(rule: type[Rule]) -> str:
     """Return one rule as a page."""
     facts = [f"Severity: {rule.severity.value}", f"Name: `{rule.name}`"]
     facts.append(f"Fix: {rule.fixable.word}" if rule.fixable is not None else "Fix: none")
-    return f"# {rule.code}: {rule.headline()}\n\n{' · '.join(facts)}\n\n{_body(rule)}\n"
+    body = rule.docs().partition("\n")[2].strip()
+    return f"# {rule.code}: {rule.headline()}\n\n{' · '.join(facts)}\n\n{body}\n"
 
 
 def rule_to_json(rule: type[Rule]) -> dict[str, Any]:
@@ -152,21 +153,6 @@ def rule_to_json(rule: type[Rule]) -> dict[str, Any]:
         "summary": rule.headline(),
         "docs": dict(rule.sections()),
     }
-
-
-def index_page(rules: Iterable[type[Rule]]) -> str:
-    """Return the table of all rules, with a link to the page of each."""
-    rows = [
-        f"| [{rule.code}]({rule.code}.md) | {rule.severity.value} | {rule.headline()} "
-        f"| {rule.fixable.word if rule.fixable is not None else ''} |"
-        for rule in rules
-    ]
-    head = "# Rules of `aros lint`\n\n| Code | Severity | Finds | Fix |\n| --- | --- | --- | --- |\n"
-    return head + "\n".join(rows) + "\n"
-
-
-def _body(rule: type[Rule]) -> str:
-    return rule.docs().partition("\n")[2].strip()
 
 
 _LAST_INDEX: Final = re.compile(r"\[(\d+)\]$")
@@ -287,7 +273,10 @@ class Subject:
         A step whose agent could not be loaded counts as missing: nothing is known about its value, so nothing is
         reported.
         """
-        return tuple(replace(each, step=None) if _has_no_agent(each.step) else each for each in self.inspected.steps)
+        return tuple(
+            replace(each, step=None) if is_agent_step(each.step) and each.step.agent is NO_AGENT else each
+            for each in self.inspected.steps
+        )
 
     @cached_property
     def outline(self) -> Outline:
@@ -531,10 +520,6 @@ def _is_around(path: str, other: str) -> bool:
     """Return whether a path is in the mapping that contains the key at the first path."""
     around = path.rpartition(".")[0]
     return other == around or other.startswith((f"{around}.", f"{around}[")) or not around
-
-
-def _has_no_agent(step: PipelineStep | None) -> bool:
-    return is_agent_step(step) and step.agent is NO_AGENT
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,10 +101,6 @@ def bound(pipeline: Pipeline | PipelineStep, limits: StepLimits | None = None) -
     return replace(total, steps=steps)
 
 
-def _body(steps: Sequence[PipelineStep], prefix: str) -> Bound:
-    return _sum(_step(step, f"{prefix}{step.name}") for step in steps)
-
-
 def _step(step: PipelineStep, name: str) -> Bound:
     once = _within(_times(_once(step, name), step.retries + 1), step.usage_limits)
     return once if step.fallback is None else _sum([once, _step(step.fallback, f"{name}/fallback")])
@@ -119,7 +115,8 @@ def _once(step: PipelineStep, name: str) -> Bound:
     if isinstance(step, Call):
         return Bound(unseen=(step.function,) if isinstance(step.function, str) else ())
     bodies = {
-        scope: _body(body.steps, f"{name}/{scope}/" if scope else f"{name}/") for scope, body in step.bodies.items()
+        scope: _sum(_step(each, f"{name}/{f'{scope}/' if scope else ''}{each.name}") for each in body.steps)
+        for scope, body in step.bodies.items()
     }
     if isinstance(step, Branch):
         return _most(bodies.values())

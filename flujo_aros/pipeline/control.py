@@ -457,7 +457,6 @@ class Import(TakesInput):
             self.refuse(f"an import takes a Pipeline, not {self.pipeline!r}")
         if isinstance(self.outputs, Mapping):
             put(self, outputs=tuple(OutputMapping(child, parent) for child, parent in self.outputs.items()))
-        _ = self._given  # so that an invalid template raises immediately
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:

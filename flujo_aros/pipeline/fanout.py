@@ -259,7 +259,6 @@ class Parallel(TakesInput):
     def __post_init__(self) -> None:
         super().__post_init__()
         put(self, branches={name: as_body(body, name=name, step=self.name) for name, body in self.branches.items()})
-        _ = self._given  # so that an invalid template raises immediately
         for key, problem in self._problems():
             self.refuse(problem, key)
         if self.context_include_keys is not None:  # a list and a tuple of the same names are equal

@@ -126,7 +126,10 @@ def rejected_answer(message: str, outcome: Outcome[Any]) -> str:
 
 def _refusal(issues: Sequence[Issue]) -> str:
     """Return the errors of an answer: one sentence, or a line for each field."""
-    sentences = [_sentence(issue) for issue in issues if not _repeats_a_field(issue, issues)]
+    told = [issue for issue in issues if not _repeats_a_field(issue, issues)]
+    sentences = [
+        each.message if each.path == "$" else f"{each.path.removeprefix('$.')}: {each.message}" for each in told
+    ]
     return f" {sentences[0]}" if len(sentences) == 1 else "".join(f"\n  {sentence}" for sentence in sentences)
 
 
@@ -134,10 +137,6 @@ def _repeats_a_field(issue: Issue, issues: Sequence[Issue]) -> bool:
     """Return whether an issue reports for an object what another issue reports for the field itself."""
     twin = _OF_A_FIELD.get(issue.code)
     return any(each.code == twin and each.path.rpartition(".")[0] == issue.path for each in issues)
-
-
-def _sentence(issue: Issue) -> str:
-    return issue.message if issue.path == "$" else f"{issue.path.removeprefix('$.')}: {issue.message}"
 
 
 def _answer_text(answer: Any) -> str:

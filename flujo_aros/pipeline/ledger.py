@@ -343,13 +343,10 @@ class RunLedger:
 
     def result_with(self, context: Any) -> RunResult:
         """Return the result of the run, with the final context of the steps."""
-        skipped = [_skipped_step(name, kind) for name, kind in self._planned if name not in self._slots]
+        why, rest = "an earlier step ended the run", [each for each in self._planned if each[0] not in self._slots]
+        skipped = [StepResult(*step, StepStatus.SKIPPED, None, Usage(), 0, 0.0, error=why) for step in rest]
         steps = (*in_order(slot.result for slot in self._slots.values()), *skipped)
         return RunResult(self.run_id, self.pipeline, self._stopped or run_status(steps), steps, self.seconds, context)
-
-
-def _skipped_step(name: str, kind: str) -> StepResult[Any]:
-    return StepResult(name, kind, StepStatus.SKIPPED, None, Usage(), 0, 0.0, error="an earlier step ended the run")
 
 
 def sentence_of(raised: BaseException) -> str:

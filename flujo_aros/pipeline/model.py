@@ -312,6 +312,10 @@ class PipelineStep(Generic[T_co]):
 class TakesInput(PipelineStep[T_co]):
     """A kind of step with an `input`: a template, or an object or a list of templates."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self._given  # so that an invalid template raises immediately
+
     @cached_property
     def _given(self) -> Input:
         return compile_input(getattr(self, "input", None), where=Where("input", self.name))

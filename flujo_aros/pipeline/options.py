@@ -186,16 +186,12 @@ class Declared:
     def words(self) -> str:
         """The type of the option."""
         words = self.option.words or _words(self.annotation)
-        return f"{words}, or None" if words and self._may_be_none else words
+        return f"{words}, or None" if words and types.NoneType in get_args(_bare(self.annotation)) else words
 
     @property
     def choices(self) -> tuple[str | int, ...]:
         """The allowed strings, if it is an enumeration."""
         return _choices(self.annotation)
-
-    @property
-    def _may_be_none(self) -> bool:
-        return types.NoneType in get_args(_bare(self.annotation))
 
 
 @cache

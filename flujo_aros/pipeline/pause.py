@@ -17,23 +17,21 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from flujo_aros.contract import Contract, Invalid
 from flujo_aros.errors import UsageError
 from flujo_aros.host import with_live_content, with_saved_content
-from flujo_aros.outcome import Accepted, Attempt, Degraded, Outcome, Reason, Rejected
+from flujo_aros.outcome import Accepted, Degraded, Outcome, Reason, Rejected
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.results import (
     PausedRun,
-    RecordedAttempt,
     RecordedOutcome,
     RecordedStage,
     RecordedStep,
-    RecordedWork,
     StepResult,
     StepStatus,
     Strict,
+    Work,
 )
 from flujo_aros.pipeline.step import Call, is_agent_step, stored_contract, wants_deps
 from flujo_aros.pipeline.template import InputTemplate
-from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -103,16 +101,14 @@ def _recorded_outcome(result: StepResult[Any]) -> RecordedOutcome | None:
         value, repairs = as_saved(outcome.value, f"step {result.name!r}"), tuple(outcome.repairs)
         return _save(RecordedOutcome, outcome, outcome=outcome.kind, value=value, repairs=repairs)
     rejected = outcome.because if isinstance(outcome, Degraded) else outcome
-    attempts = tuple(_save(RecordedAttempt, each) for each in rejected.attempts)
-    return _save(RecordedOutcome, rejected, outcome=outcome.kind, text=outcome.text, attempts=attempts)
+    return _save(RecordedOutcome, rejected, outcome=outcome.kind, text=outcome.text)
 
 
 def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[Any]:
     if saved.outcome == Accepted.kind:
         value = typed_by(contract, as_given(saved.value))
         return Accepted(value, saved.trust, saved.origin, saved.repairs, saved.text)
-    attempts = tuple(_restore(Attempt, each) for each in saved.attempts)
-    rejected = _restore(Rejected, saved, reason=saved.reason or Reason.INVALID, attempts=attempts)
+    rejected = _restore(Rejected, saved, reason=saved.reason or Reason.INVALID)
     return rejected if saved.outcome == Rejected.kind else Degraded(saved.text, rejected)
 
 
@@ -123,12 +119,9 @@ def _restore(kind: type[_Record], saved: Strict, **other: Any) -> _Record:
 
 
 def _save(kind: type[_Saved], record: DataclassInstance, **other: Any) -> _Saved:
-    """Return the plain form of a record: its fields and those of its usage, by name. `other` replaces or adds some."""
-    found: dict[str, Any] = {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
-    usage: Usage | None = found.pop("usage", None)
-    if usage is not None:
-        found |= {each.name: getattr(usage, each.name) for each in dataclasses.fields(usage)}
-    return kind(**{name: value for name, value in found.items() if name in kind.model_fields} | other)
+    """Return the plain form of a record: its fields by name. `other` replaces or adds some."""
+    names = [each.name for each in dataclasses.fields(record) if each.name in kind.model_fields]
+    return kind(**{name: getattr(record, name) for name in names} | other)
 
 
 _TURN: Final = re.compile(r"/\d+(?=/)")
@@ -152,7 +145,7 @@ def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: An
         context=as_saved(context, "the context"),
         steps=[recorded_step(slot, talks=talks) for slot in final],
         seconds=ledger.seconds,
-        begun={result.name: RecordedWork.of(result) for result in begun},
+        begun={result.name: Work(result.usage, result.seconds) for result in begun},
         deferred={slot.name: slot.deferred for slot in ledger.settled if slot.deferred is not None},
     )
 
@@ -236,14 +229,10 @@ def _describe(value: Any) -> Any:
     return type(value).__name__
 
 
-def _model(value: BaseModel) -> Any:
-    return {"": type(value).__name__, **value.model_dump(mode="json")}
-
-
 _DESCRIBED: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
     ((str, int, float, bool, type(None)), lambda value: value),
     (InputTemplate, lambda value: value.source),
-    (BaseModel, _model),
+    (BaseModel, lambda value: {"": type(value).__name__, **value.model_dump(mode="json")}),
     (Decimal, str),
     (Mapping, lambda value: {str(key): _describe(each) for key, each in cast("Mapping[Any, Any]", value).items()}),
     ((list, tuple), lambda value: [_describe(each) for each in value]),

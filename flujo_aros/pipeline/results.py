@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
 from html import escape
@@ -20,6 +18,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.host import Deferral
 from flujo_aros.outcome import (
     Accepted,
+    Attempt,
     Degraded,
     Issue,
     Outcome,
@@ -209,34 +208,6 @@ class Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class RecordedUsage(Strict):
-    """The usage of calls."""
-
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: Decimal | None = None
-    unmeasured_requests: int = 0
-
-    @property
-    def usage(self) -> Usage:
-        """This usage as a `Usage`, which can be summed."""
-        return Usage(self.requests, self.input_tokens, self.output_tokens, self.cost, self.unmeasured_requests)
-
-
-class RecordedAttempt(RecordedUsage):
-    """One attempt of a settled step without a value."""
-
-    stage: str
-    outcome: str
-    reason: Reason | None = None
-    issues: tuple[Issue, ...] = ()
-    text: str = ""
-    raw_matched: str | None = None
-    why: str = ""
-    seconds: float = 0.0
-
-
 class RecordedOutcome(Strict):
     """The outcome of a settled step, as plain JSON."""
 
@@ -251,26 +222,28 @@ class RecordedOutcome(Strict):
     raw_matched: str | None = None
     tag: str | None = None
     seen: tuple[str, ...] = ()
-    attempts: tuple[RecordedAttempt, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
 
 
-class RecordedStage(RecordedUsage):
+class RecordedStage(Strict):
     """One stage of the ladder in a settled step."""
 
     stage: str
     outcome: str
     reason: str | None = None
     calls: int = 0
+    usage: Usage = Usage()
     seconds: float = 0.0
 
 
-class RecordedStep(RecordedUsage):
+class RecordedStep(Strict):
     """The settlement of one step before the run paused, and its writes to the context."""
 
     name: str
     kind: str
     status: StepStatus
     outcome: RecordedOutcome | None = None
+    usage: Usage = Usage()
     stages: list[RecordedStage] = []
     attempts: int = 1
     seconds: float = 0.0
@@ -283,22 +256,6 @@ class RecordedStep(RecordedUsage):
     inner_repairs: int = 0
     writes: list[tuple[list[str], Any]] = []
     messages: list[Any] = []
-
-
-class RecordedWork(RecordedUsage):
-    """The usage and time before the pause of a step that continues after it."""
-
-    seconds: float = 0.0
-
-    @classmethod
-    def of(cls, result: StepResult[Any]) -> RecordedWork:
-        """Return the usage and time of this step so far."""
-        return cls(**dataclasses.asdict(result.usage), seconds=result.seconds)
-
-    @property
-    def work(self) -> Work:
-        """This state in the form that its slot uses."""
-        return Work(self.usage, self.seconds)
 
 
 class DeferredWork(Deferral):
@@ -339,7 +296,7 @@ class PausedRun(Strict):
     context: Any = None
     steps: list[RecordedStep] = Field(default_factory=list[RecordedStep])
     seconds: float = 0.0
-    begun: dict[str, RecordedWork] = Field(default_factory=dict[str, RecordedWork])
+    begun: dict[str, Work] = Field(default_factory=dict[str, Work])
     deferred: dict[str, DeferredWork] = Field(default_factory=dict[str, DeferredWork])
     carrier: dict[str, str] = Field(default_factory=dict[str, str])
 
@@ -354,7 +311,7 @@ class PausedRun(Strict):
         """The usage and time before the pause, by the names of the steps that continue; the empty name stands for the
         whole run.
         """
-        return {"": Work(seconds=self.seconds), **{name: each.work for name, each in self.begun.items()}}
+        return {"": Work(seconds=self.seconds), **self.begun}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -577,7 +534,8 @@ def _html(run: RunResult) -> str:
     rows = "".join(_row(_cells(step, repaired(step, repairs)), "td") for step, repairs in repairs_by_step(run))
     table = f"<table><thead>{_row(_COLUMNS, 'th')}</thead><tbody>{rows}</tbody></table>"
     output = run.to_dict()["output"]
-    return f"<div>{head}{table}{'' if output is None else f'<pre>{_pretty(output)}</pre>'}</div>"
+    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
+    return f"<div>{head}{table}{'' if output is None else f'<pre>{escape(clip(text, _LONGEST))}</pre>'}</div>"
 
 
 def _cells(step: StepResult[object], repairs: int) -> tuple[str, ...]:
@@ -588,11 +546,6 @@ def _cells(step: StepResult[object], repairs: int) -> tuple[str, ...]:
 
 def _row(cells: tuple[str, ...], tag: str) -> str:
     return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
-
-
-def _pretty(output: object) -> str:
-    text = output if isinstance(output, str) else json.dumps(as_plain(output), ensure_ascii=False, indent=2)
-    return escape(clip(text, _LONGEST))
 
 
 def _hidden(message: str) -> str:

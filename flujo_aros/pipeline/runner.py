@@ -35,7 +35,7 @@ from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepLimits
 from flujo_aros.pipeline.options import Option, has, is_a, known_options, reject_wrong_option
 from flujo_aros.pipeline.pause import as_given, every_step, fingerprint, paused_run, slots_of
 from flujo_aros.pipeline.results import DeferredWork, PausedRun, RunResult, RunStatus, StepResult, T_co, Work
-from flujo_aros.pipeline.values import SharedContext
+from flujo_aros.pipeline.values import ContextLike, SharedContext
 from flujo_aros.redaction import secrets_among
 from flujo_aros.settings import current_settings
 
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from flujo_aros.host import Models, ModelSource
     from flujo_aros.recovery import Evidence
 
+Saved: TypeAlias = PausedRun | Mapping[str, Any]
+"""The state of a paused run, as an object or as the plain JSON of `to_dict`."""
 StreamedEvent: TypeAlias = RunStarted | StepStarted | StepFinished | RunFinished | LiveEvent
 
 
@@ -166,15 +168,7 @@ class InProcess:
         """Execute a run here."""
         return await runner.execute(task)
 
-    async def submit(
-        self,
-        runner: Runner,  # noqa: ARG002 - the signature of an engine, also below
-        task: RunTask,  # noqa: ARG002
-        *,
-        queue: str,  # noqa: ARG002
-        priority: int | None,  # noqa: ARG002
-        partition: str | None,  # noqa: ARG002
-    ) -> Handle:
+    async def submit(self, *_: Any, **__: Any) -> Handle:
         """Raise `UsageError`, because a run in the background has to be stored somewhere."""
         raise UsageError(
             "submit needs an engine that stores runs: Runner(pipeline, engine=Durable('sqlite:///runs.sqlite')); "
@@ -281,12 +275,7 @@ class Runner(Generic[T_co]):
         return f"Runner({self.pipeline!r})"
 
     async def run(
-        self,
-        input: Any = "",  # noqa: A002 - the word of the public surface, also in templates
-        context: Mapping[str, Any] | BaseModel | None = None,
-        deps: Any = None,
-        *,
-        run_id: str | None = None,
+        self, input: Any = "", context: ContextLike | None = None, deps: Any = None, *, run_id: str | None = None
     ) -> RunResult[T_co]:
         """Run the steps one after the other and return how each ended. Bad data and failing steps are results.
 
@@ -300,8 +289,8 @@ class Runner(Generic[T_co]):
 
     async def submit(
         self,
-        input: Any = "",  # noqa: A002 - as in `run`
-        context: Mapping[str, Any] | BaseModel | None = None,
+        input: Any = "",
+        context: ContextLike | None = None,
         *,
         run_id: str | None = None,
         queue: str = "default",
@@ -319,18 +308,11 @@ class Runner(Generic[T_co]):
         task = self._task(input, context, None, run_id)
         return await self.engine.submit(self, task, queue=queue, priority=priority, partition=partition)
 
-    def _task(
-        self, given: Any, context: Mapping[str, Any] | BaseModel | None, deps: Any, run_id: str | None, **more: Any
-    ) -> RunTask:
+    def _task(self, given: Any, context: ContextLike | None, deps: Any, run_id: str | None, **more: Any) -> RunTask:
         return RunTask(run_id or uuid4().hex, given, SharedContext.of(context), deps, named=run_id is not None, **more)
 
     def run_sync(
-        self,
-        input: Any = "",  # noqa: A002 - as in `run`
-        context: Mapping[str, Any] | BaseModel | None = None,
-        deps: Any = None,
-        *,
-        run_id: str | None = None,
+        self, input: Any = "", context: ContextLike | None = None, deps: Any = None, *, run_id: str | None = None
     ) -> RunResult[T_co]:
         """Like `run`, but for code without an event loop. Inside one it raises `UsageError`; await `run` there."""
         if _loop_is_running():
@@ -346,8 +328,8 @@ class Runner(Generic[T_co]):
 
     async def stream(
         self,
-        input: Any = "",  # noqa: A002 - as in `run`
-        context: Mapping[str, Any] | BaseModel | None = None,
+        input: Any = "",
+        context: ContextLike | None = None,
         deps: Any = None,
         *,
         buffer: int = 16,
@@ -366,12 +348,7 @@ class Runner(Generic[T_co]):
                 yield event
 
     async def resume(
-        self,
-        paused: PausedRun | Mapping[str, Any],
-        answer: Any,
-        *,
-        context_type: type[BaseModel] | None = None,
-        deps: Any = None,
+        self, paused: Saved, answer: Any, *, context_type: type[BaseModel] | None = None, deps: Any = None
     ) -> RunResult[T_co]:
         """Continue a paused run, in this process or another; the step that asked receives the answer.
 
@@ -383,7 +360,7 @@ class Runner(Generic[T_co]):
 
     async def stream_resumed(
         self,
-        paused: PausedRun | Mapping[str, Any],
+        paused: Saved,
         answer: Any,
         *,
         context_type: type[BaseModel] | None = None,
@@ -397,9 +374,7 @@ class Runner(Generic[T_co]):
             async for event in events:
                 yield event
 
-    def _resumed_task(
-        self, paused: PausedRun | Mapping[str, Any], answer: Any, context_type: type[BaseModel] | None, deps: Any
-    ) -> RunTask:
+    def _resumed_task(self, paused: Saved, answer: Any, context_type: type[BaseModel] | None, deps: Any) -> RunTask:
         """Return the task of a resumed run. Raises `UsageError` for a state of another pipeline."""
         saved = paused if isinstance(paused, PausedRun) else PausedRun.from_dict(paused)
         if saved.fingerprint != fingerprint(self.pipeline):

@@ -17,7 +17,7 @@ import typing
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from annotated_types import Ge
@@ -59,7 +59,7 @@ from flujo_aros.settings import current_settings
 from flujo_aros.spelling import nearest
 
 if TYPE_CHECKING:
-    from flujo_aros.host import AbstractAgent, AgentRun, CallsDeferred, Prompt, StageRecord
+    from flujo_aros.host import AbstractAgent, AgentRun, Prompt, StageRecord
 else:
     AbstractAgent = Mapping  # `_AGENT` is the check; the type itself would import pydantic-ai for every blueprint
 
@@ -698,7 +698,6 @@ class Step(TakesInput[T_co]):
         for like in (None if where else self.contract, self.processing.schema, own):
             if like is not None and type_reference(like) is None:
                 require_keywords(compile_contract(like))
-        _ = self._given  # so that an invalid template raises immediately
         _, source = _like(self)  # raises if `processing` has no effect
         if self.processing.enforcement == "off" and source == "agent" and not isinstance(self.agent, AgentSpec):
             self.refuse("`enforcement: off` has no effect on an agent with an output type; set its output_type=str")
@@ -799,7 +798,8 @@ class Step(TakesInput[T_co]):
         adapts = known.ladder is not None and known.ladder.adaptive
         begun = context.deferred if context.deferred is not None and context.deferred.iteration == iteration else None
         resumed = None if begun is None else decided(context)
-        run_agent, deferred = _driver()
+        from flujo_aros.host import CallsDeferred, run_agent  # here: a pipeline of callables needs no model host
+
         try:
             return await run_agent(
                 known.agent,
@@ -821,7 +821,7 @@ class Step(TakesInput[T_co]):
                 tools=self._tools(),
                 resumed=resumed,
             )
-        except deferred as waiting:
+        except CallsDeferred as waiting:
             raise paused_for(waiting.deferral, context.deferred, iteration) from None
         except (AttributeError, TypeError) as error:
             if context.deps is None and "'NoneType'" in str(error) and wants_deps(known.agent):
@@ -852,13 +852,6 @@ def wants_deps(agent: object) -> bool:
     """Return whether an agent declares a `deps_type` that does not allow None."""
     kind = getattr(agent, "deps_type", object)
     return kind not in (object, Any, types.NoneType) and types.NoneType not in typing.get_args(kind)
-
-
-@cache
-def _driver() -> tuple[Callable[..., Awaitable[AgentRun[Any]]], type[CallsDeferred]]:
-    from flujo_aros.host import CallsDeferred, run_agent  # imported here: a pipeline of callables needs no model host
-
-    return run_agent, CallsDeferred
 
 
 class CallFunction(Protocol[T_co]):
@@ -905,7 +898,6 @@ class Call(TakesInput[T_co]):
         if not isinstance(self.function, str) and not callable(self.function):
             instead = "; for an agent, use Step" if is_a("AbstractAgent", "AgentSpec")(self.function) else ""
             raise UsageError(f"the function of step {self.name!r} cannot be called: {shown(self.function)}{instead}")
-        _ = self._given  # so that an invalid template raises immediately
 
     @property
     def gives_mapping(self) -> bool | None:

@@ -120,6 +120,10 @@ INITIAL_PROMPT: Final = "initial_prompt"
 _UNCHANGING: Final = (str, int, float, bool, bytes, type(None))
 
 
+ContextLike: TypeAlias = Mapping[str, Any] | BaseModel
+"""The context of a run as a caller passes it: a mapping, or a pydantic model that validates what steps write to it."""
+
+
 class SharedContext:
     """The context of one sequence of steps, and their writes so far. It is either a mapping that takes any key, or a
     pydantic model, which then validates each write.
@@ -140,7 +144,7 @@ class SharedContext:
         """The trust of the values written by steps, unless it is CLEAN."""
 
     @classmethod
-    def of(cls, context: Mapping[str, Any] | BaseModel | None) -> SharedContext:
+    def of(cls, context: ContextLike | None) -> SharedContext:
         """Return the context passed by a caller. Raises `UsageError` if it is not valid."""
         if context is None:
             return cls({})

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
-from flujo_aros.database import cause, check_version, create_tables, database_url, open_engine, shown
+from flujo_aros.database import cause, check_version, create_tables, database_url, find_run, open_engine, shown
 from flujo_aros.errors import UsageError
 from flujo_aros.events import Event, RunStarted
 from flujo_aros.recovery import Achieved, Evidence
@@ -173,7 +173,7 @@ class Writer:
         with self._wake:
             self._hurry = True
             self._wake.notify_all()
-            return self._wake.wait_for(self._is_idle, timeout)
+            return self._wake.wait_for(lambda: not self._writing and (self._thread is None or not self._rows), timeout)
 
     def close(self, timeout: float = 10.0) -> None:
         """Write what is left and end the thread. A later `put` starts it again."""
@@ -185,9 +185,6 @@ class Writer:
             self._wake.notify_all()
         thread.join(timeout)
         atexit.unregister(self.close)
-
-    def _is_idle(self) -> bool:
-        return not self._writing and (self._thread is None or not self._rows)
 
     def _start(self) -> None:
         self._closing = False
@@ -503,31 +500,13 @@ class Journal:
         self._writer.put(Left(event.run_id, next(self._ids)))
 
 
-_SHOWN_MATCHES: Final = 5
 _PAUSED: Final = ("paused", "resumed")
-
-
-def _find(connection: sa.Connection, run: str) -> str:
-    """Return the id of the run with this id or prefix. Raises `UsageError` if no run matches, or more than one."""
-    newest = sa.select(RUNS.c.run_id).order_by(RUNS.c.started.desc())
-    if run == "last":
-        found = connection.execute(newest.limit(1)).scalars().all()
-        if not found:
-            raise UsageError("the journal is empty: run a blueprint first")
-        return str(found[0])
-    begins = RUNS.c.run_id.startswith(run, autoescape=True)
-    found = connection.execute(newest.where(begins).limit(_SHOWN_MATCHES + 1)).scalars().all()
-    if run in found or len(found) == 1:
-        return run if run in found else str(found[0])
-    if not found:
-        raise UsageError(f"there is no run {run!r} in the journal; `aros runs` lists them")
-    several = ", ".join(found[:_SHOWN_MATCHES])
-    raise UsageError(f"{run!r} matches more than one run: {several}; use more characters")
 
 
 def _story(connection: sa.Connection, run: str) -> Story:
     """Return the complete story of one run, in the order of events."""
-    run_id = _find(connection, run)
+    where = "the journal; run a blueprint first" if run == "last" else "the journal; `aros runs` lists them"
+    run_id = find_run(connection, RUNS.c.run_id, RUNS.c.started, run, where)
     head = _run(connection.execute(_with_counts().where(RUNS.c.run_id == run_id)).one())
     repairs: dict[int, list[JournalRepair]] = defaultdict(list)
     for repair in _records(connection, JournalRepair, run_id):

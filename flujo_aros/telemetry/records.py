@@ -315,10 +315,6 @@ def _of_json(value: Any) -> tuple[str | None]:
     return (json.dumps(_plain(value), ensure_ascii=False, default=str) if value else None,)
 
 
-def _issues(text: str | None) -> tuple[Issue, ...]:
-    return tuple(Issue(**each) for each in _json(text) or ())
-
-
 def _json(text: str | None) -> Any:
     try:
         return json.loads(text or "{}")
@@ -360,6 +356,10 @@ def _span(start: int, stop: int) -> tuple[int, int]:
 
 def _one(value: Any) -> tuple[Any]:
     return (value,)
+
+
+def _issues(text: str | None) -> tuple[Issue, ...]:
+    return tuple(Issue(**each) for each in _json(text) or ())
 
 
 _KEPT: Final[dict[type[Any], dict[str, _Columns]]] = {}

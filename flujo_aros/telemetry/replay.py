@@ -175,15 +175,11 @@ def recorded_contract(spec: str, options: Mapping[str, Any] | None = None) -> Co
         raise UsageError("the journal has no contract for this run: name one with --contract")
     data = json.loads(spec)
     try:
-        return _contract(data, options or {})
+        made = _rebuild_contract(data, {name: each for name, each in (options or {}).items() if name != "risk"})
+        return replace(made, risk=Risk[options["risk"].upper()]) if options and "risk" in options else made
     except (ContractError, KeyError) as error:
         message = f"the recorded contract ({data.get('mode')}) cannot be rebuilt: {error}; name one with --contract"
         raise UsageError(message) from error
-
-
-def _contract(spec: dict[str, Any], options: Mapping[str, Any]) -> Contract[Any]:
-    made = _rebuild_contract(spec, {name: value for name, value in options.items() if name != "risk"})
-    return replace(made, risk=Risk[options["risk"].upper()]) if "risk" in options else made
 
 
 def _rebuild_contract(spec: dict[str, Any], options: dict[str, Any]) -> Contract[Any]:

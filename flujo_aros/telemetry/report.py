@@ -320,11 +320,12 @@ def report_html(run: Story, *, served: bool = False) -> str:
         paused=run.paused_seconds,
         trust=_worst_outcome(run.chapters),
         few=len(steps) <= _FEW,
-        troubles=[section for section in steps if _is_trouble(section)],
+        troubles=[each for each in steps if each.step and each.step.status in _TROUBLES and not each.has_steps],
         edited=any(section.repairs for section in steps),
     )
 
 
+_TROUBLES: Final = ("failed", "degraded", "lost", "paused")
 LIVE: Final = ("running", "paused")
 """The statuses of runs that may still change."""
 
@@ -344,11 +345,6 @@ def page(template: str, *, served: bool, **values: Any) -> str:
             **values,
         )
     )
-
-
-def _is_trouble(section: Section) -> bool:
-    ended = ("failed", "degraded", "lost", "paused")
-    return section.step is not None and section.step.status in ended and not section.has_steps
 
 
 def _worst_outcome(chapters: Iterable[Chapter]) -> str | None:

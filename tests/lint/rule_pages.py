@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from flujo_aros.lint.rule import index_page, rule_to_markdown
+from flujo_aros.lint.rule import rule_to_markdown
 from flujo_aros.lint.rules import RULES
 
 CASES = Path(__file__).parent / "cases"
@@ -23,7 +23,13 @@ def pages() -> dict[str, str]:
     """Return every page by its file name."""
     ordered = sorted(RULES, key=lambda rule: rule.code)
     made = {f"{rule.code}.md": rule_to_markdown(rule) + _cases(rule.code) for rule in ordered}
-    return {"index.md": index_page(ordered), **made}
+    rows = [
+        f"| [{rule.code}]({rule.code}.md) | {rule.severity.value} | {rule.headline()} "
+        f"| {rule.fixable.word if rule.fixable is not None else ''} |"
+        for rule in ordered
+    ]
+    head = "# Rules of `aros lint`\n\n| Code | Severity | Finds | Fix |\n| --- | --- | --- | --- |\n"
+    return {"index.md": head + "\n".join(rows) + "\n", **made}
 
 
 def _cases(code: str) -> str:

@@ -122,7 +122,7 @@ def test_a_run_is_found_by_its_beginning_and_as_the_last(journal: Journal) -> No
 
 def test_an_empty_journal_says_so(journal: Journal) -> None:
     assert journal.runs() == []
-    with pytest.raises(UsageError, match="the journal is empty"):
+    with pytest.raises(UsageError, match="run a blueprint first"):
         journal.story()
 
 

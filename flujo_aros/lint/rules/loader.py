@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from flujo_aros.errors import Code, Place
 from flujo_aros.lint.edits import Applicability, Finding, Severity
@@ -23,15 +23,9 @@ class LoaderRule(Rule):
     """Whether a step with this problem can never run, even if the blueprint loads."""
 
     def __init_subclass__(
-        cls,
-        *,
-        code: str,
-        about: Code,
-        severity: Severity = Severity.ERROR,
-        suggests_name: Applicability | None = None,
-        never_runs: bool = False,
+        cls, *, about: Code, severity: Severity = Severity.ERROR, never_runs: bool = False, **options: Any
     ) -> None:
-        super().__init_subclass__(code=code, severity=severity, suggests_name=suggests_name)
+        super().__init_subclass__(severity=severity, **options)
         cls.about, cls.never_runs = about, never_runs
 
     def check(self, subject: Subject) -> Iterator[Finding]:

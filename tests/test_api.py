@@ -109,13 +109,13 @@ PUBLIC = [
 
 
 def test_the_public_names_are_pinned() -> None:
-    """Adding or taking away a public name is a decision, seen in a change of this file."""
+    """Adding or removing a public name requires a change of this file."""
     assert sorted(flujo_aros.__all__) == sorted(PUBLIC)
 
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_each_public_name_is_there_and_documented(name: str) -> None:
-    """A name in `__all__` can be imported and says what it is."""
+    """A name in `__all__` can be imported and has a docstring."""
     assert (getattr(flujo_aros, name).__doc__ or name == "Outcome") and name in dir(flujo_aros)
 
 
@@ -127,7 +127,7 @@ def modules() -> Iterator[ModuleType]:
 
 
 def test_the_examples_run() -> None:
-    """Every example in a documentation string gives what it says."""
+    """Every docstring example has the documented result."""
     finder, runner = doctest.DocTestFinder(exclude_empty=True), doctest.DocTestRunner()
     for module in modules():
         for test in finder.find(module, module.__name__):

@@ -75,7 +75,7 @@ def test_a_cycle_is_found_through_any_module() -> None:
 
 
 def test_no_module_is_imported_by_a_string() -> None:
-    """A package may import its own modules by name: the commands, and the public names."""
+    """Except that packages import their own commands and public names by name."""
     packages = {name_of(file) for file in (ROOT / FACE).rglob("__init__.py")}
     found = {name: names for name, tree in modules().items() if name not in packages and (names := named_in(tree))}
     assert found == {}
@@ -91,6 +91,6 @@ def named_in(tree: ast.Module) -> set[str]:
 
 
 def test_the_contract_alone_uses_the_public_face() -> None:
-    """`Contract.as_output` is the host's: it takes the public name, which loads the host when it is called."""
+    """`Contract.as_output` belongs to the host: it uses the public name, which loads the host when called."""
     users = {name for name, tree in modules().items() if FACE in imported_by(tree)}
     assert users == {"flujo_aros.contract.contracts"}

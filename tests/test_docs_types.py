@@ -42,7 +42,7 @@ def test_the_code_of_the_pages_passes_mypy_strict(pages: Path, tmp_path: Path) -
 
 
 def test_the_code_of_the_pages_passes_pyright_strict(pages: Path) -> None:
-    """In strict mode: what the standard mode refuses, this one refuses too."""
+    """Strict mode rejects everything that standard mode rejects."""
     settings = {"extraPaths": [str(ROOT)], "typeCheckingMode": "strict"}
     (pages / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
     _checked(pages, "pyright", "--pythonpath", sys.executable)

@@ -11,7 +11,7 @@ POSSESSIVE_GROUP = re.compile(r"(\S{0,4})\s*\)(?:[*+?]|\{[\d,]+\})\+")
 
 
 def test_every_group_that_is_repeated_possessively_ends_in_a_branch_that_never_matches() -> None:
-    """Python before 3.11.5 otherwise keeps what a repetition that failed halfway had consumed."""
+    """Before 3.11.5, Python keeps what a repetition that failed halfway had consumed."""
     sources = Path(flujo_aros.__file__).parent.rglob("*.py")
     groups = [
         (source.name, *found.groups())

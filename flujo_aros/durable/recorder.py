@@ -183,7 +183,7 @@ class RunRecording:
 
     @contextmanager
     def calls_of(self, slot: Slot) -> Generator[None]:
-        """Record every model call inside the block as one of this step."""
+        """Record every model call inside the block as a call of this step."""
         begun = self.deferred.get(slot.name)
         with record_calls(_Calls(self, slot.name, 0 if begun is None else begun.pauses)):
             yield
@@ -264,7 +264,7 @@ class RunRecording:
             )
 
     async def wait(self, name: str, seconds: float) -> None:
-        """Wait before a retry; after a crash only until the time that was set before it."""
+        """Wait before a retry. After a crash, wait only until the time that was chosen before the crash."""
 
         async def due() -> CallMade:
             return CallMade({"value": time.time() + seconds})

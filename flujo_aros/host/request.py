@@ -297,9 +297,7 @@ def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False, for_
 
 
 def _iter_returned(messages: Sequence[ModelMessage]) -> Iterator[str]:
-    """Yield the response of the last request to the reply before it: tool results, and the errors
-    of an unusable reply.
-    """
+    """Yield what the last request answers to the previous reply: tool results, and the errors of an unusable reply."""
     calls = {
         part.tool_call_id: arguments_of(part)
         for message in messages[-2:-1]

@@ -208,7 +208,7 @@ class Recording(Protocol):
         """Record that a step starts."""
 
     def calls_of(self, slot: Slot) -> AbstractContextManager[object]:
-        """Record every model call inside the block as one of this step."""
+        """Record every model call inside the block as a call of this step."""
         ...
 
     def plain(self, step: PipelineStep, settlement: Settlement[Any]) -> Settlement[Any]:

@@ -41,7 +41,7 @@ _LONGEST_PIECE: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """The course of one call: its delays, its reply and its end. A fault changes parts of it.
+    """How one call proceeds: its delays, its reply and its end. A fault changes parts of it.
 
     `text` is the reply, `value` the object in it if it is one; `tool` is the tool whose argument it is. `wait` and
     `pause` are seconds before the reply and between two chunks of it; `stall` is a single wait in the middle, in

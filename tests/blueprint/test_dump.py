@@ -300,7 +300,7 @@ LEAVES = steps(st.nothing(), leaves=True)
     ],
 )
 def test_every_option_of_every_kind_is_tried(kind: type[Any], options: set[str]):
-    """An option that somebody adds has to be written and read back too."""
+    """A new option must be written and read back, too."""
     model = issubclass(kind, BaseModel)
     known = set(kind.model_fields) if model else {each.name for each in dataclasses.fields(kind) if each.init}
     assert known - {name for abroad, name in ABROAD if abroad is kind} == options

@@ -73,7 +73,7 @@ def test_files_are_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_text_for_the_model_is_not_changed() -> None:
-    """Nobody's environment ends up in a prompt because a blueprint says so."""
+    """A blueprint cannot copy the environment into a prompt."""
     text = """\
 agents:
   sorter:

@@ -75,7 +75,7 @@ def test_sums_that_never_add_up_fail_the_run_with_the_check_that_did_not_hold():
 
 
 def test_the_schema_file_next_to_the_blueprints_is_up_to_date():
-    """With the latest pydantic: another one words the schemas of some types differently."""
+    """Requires the latest pydantic, because other versions word some schemas differently."""
     from flujo_aros.blueprint.blocks import SCHEMA_FILE, blueprint_schema
 
     assert json.loads((FOLDER / SCHEMA_FILE).read_text(encoding="utf-8")) == blueprint_schema(), "run: aros schema -o …"

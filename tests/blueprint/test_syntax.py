@@ -109,7 +109,7 @@ def test_an_expression_in_place_of_a_function_is_sent_to_its_own_key() -> None:
 def test_both_parsers_of_pyyaml_give_the_same_messages(
     monkeypatch: pytest.MonkeyPatch, parser: type, text: str, words: str
 ) -> None:
-    """libyaml is not there on every machine."""
+    """libyaml is not available on every machine."""
     monkeypatch.setattr(document, "_PARSER", parser)
     with pytest.raises(BlueprintError, match=re.escape(words)):
         document.parse_document(text, "t.yaml")

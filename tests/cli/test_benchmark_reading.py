@@ -200,7 +200,7 @@ class Endless:
 
 
 def test_a_peer_that_never_finishes_is_stopped(corpus: str) -> None:
-    """It counts as refused there, is left out of the times, and is named."""
+    """The case counts as refused, has no time, and is listed."""
     row = {"id": "odd/no-end", "input": "no end", "schema": NUMBER, "expected": {"n": 1}}
     with Path(corpus).open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
@@ -216,7 +216,7 @@ def test_a_peer_that_never_finishes_is_stopped(corpus: str) -> None:
 
 
 def test_bars_fit_any_width(bench: Bench, corpus: str, tmp_path: Path) -> None:
-    """They have no width of their own, so that a phone shows them whole."""
+    """Bars have no fixed width, so that they fit on a phone."""
     file = tmp_path / "bench.html"
     bench("reading", corpus, "--rounds", "1", "--html", str(file))
     text = file.read_text(encoding="utf-8")

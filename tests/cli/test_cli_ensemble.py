@@ -43,7 +43,7 @@ def test_a_log_with_an_ended_run_is_shown_without_any_call(aros: Aros, tmp_path:
 
 
 def test_the_log_of_a_finished_run_needs_no_weights(aros: Aros, tmp_path: Path) -> None:
-    """Nothing is asked, so there is nothing to install; for a run with turns to play there is."""
+    """A finished run makes no model call, so no weights are needed; a run with turns left needs them."""
     (tmp_path / "wood.yaml").write_text(BLUEPRINT.replace("smollm2", "./missing.gguf"))
     played(tmp_path / "wood.sqlite")
     assert aros("ensemble", "wood.yaml", "--log", "wood.sqlite").exit_code == 0

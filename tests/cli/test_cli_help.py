@@ -113,7 +113,7 @@ def test_the_help_of_a_command_is_printed_without_loading_its_module() -> None:
 
 
 def test_a_command_does_not_load_modules_that_only_runs_need() -> None:
-    """The agent framework alone takes longer to load than all that `aros show` does."""
+    """The agent framework alone takes longer to load than all of `aros show`."""
     loaded = loaded_by("import flujo_aros.cli.runs")
     assert {"pydantic", "rich", "typer"} <= loaded
     assert not {"pydantic_ai", "sqlalchemy", "opentelemetry", "openai"} & loaded

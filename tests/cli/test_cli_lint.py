@@ -160,14 +160,14 @@ def test_findings_are_on_stdout_and_their_number_is_not(aros: Aros, blueprint: P
 
 
 def test_a_clean_blueprint_has_no_output(aros: Aros, tmp_path: Path) -> None:
-    """Exit code 0."""
+    """The exit code is 0."""
     (tmp_path / "b.yaml").write_text(CLEAN)
     result = aros("lint", ".")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "No findings in 1 file.\n")
 
 
 def test_fix_writes_the_safe_fixes_only(aros: Aros, blueprint: Path) -> None:
-    """What is left is reported; what was written is two lines."""
+    """The other findings are reported, and exactly two lines change."""
     result = aros("lint", "b.yaml", "--fix")
     assert result.exit_code == 1
     assert "V-C1" in result.stdout
@@ -183,7 +183,7 @@ def test_fix_writes_the_safe_fixes_only(aros: Aros, blueprint: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--diff", "--fix-dry-run"])
 def test_a_dry_run_of_the_fixes_prints_them_and_writes_nothing(aros: Aros, blueprint: Path, option: str) -> None:
-    """The patch on stdout, what each fix is for on stderr."""
+    """The patch is on stdout, the reason for each fix on stderr."""
     result = aros("lint", "b.yaml", option)
     assert (result.exit_code, blueprint.read_text(encoding="utf-8")) == (1, BLUEPRINT)
     assert "+      structured_output: auto\n" in result.stdout
@@ -191,7 +191,7 @@ def test_a_dry_run_of_the_fixes_prints_them_and_writes_nothing(aros: Aros, bluep
 
 
 def test_unsafe_fixes_fix_the_rest(aros: Aros, blueprint: Path) -> None:
-    """And then there is nothing left, with or without a second round."""
+    """Afterwards nothing is left, and a second run changes nothing."""
     assert aros("lint", "b.yaml", "--unsafe-fixes").exit_code == 0
     once = blueprint.read_bytes()
     assert aros("lint", "b.yaml", "--unsafe-fixes").stderr == "No findings in 1 file.\n"
@@ -199,7 +199,7 @@ def test_unsafe_fixes_fix_the_rest(aros: Aros, blueprint: Path) -> None:
 
 
 def test_diff_is_a_patch_equal_to_the_fixes(aros: Aros, blueprint: Path) -> None:
-    """`--diff` changes nothing by itself, also for a file without a last line end."""
+    """`--diff` writes nothing, and handles a file without a final line end."""
     if shutil.which("patch") is None:
         pytest.skip("no `patch` is installed here: apt-get install patch")
     before = BLUEPRINT.rstrip("\n").encode()
@@ -216,7 +216,7 @@ def test_diff_is_a_patch_equal_to_the_fixes(aros: Aros, blueprint: Path) -> None
 
 
 def test_json_has_the_documented_shape(aros: Aros, blueprint: Path) -> None:
-    """One document, the keys of the public page."""
+    """One document with the documented keys."""
     printed = json.loads(aros("lint", "b.yaml", "--format", "json").stdout)
     first = printed["findings"][0]
     assert list(first) == [
@@ -234,7 +234,7 @@ def test_json_has_the_documented_shape(aros: Aros, blueprint: Path) -> None:
 
 
 def test_sarif_is_accepted_by_code_scanning(aros: Aros, blueprint: Path) -> None:
-    """Version 2.1.0, relative places, every rule described."""
+    """Version 2.1.0, with relative locations and a description of every rule."""
     printed = json.loads(aros("lint", "b.yaml", "--format", "sarif").stdout)
     jsonschema_rs.validator_for(SARIF).validate(printed)
     run = printed["runs"][0]
@@ -247,7 +247,7 @@ def test_sarif_is_accepted_by_code_scanning(aros: Aros, blueprint: Path) -> None
 
 
 def test_github_annotations_are_one_line_each(aros: Aros, blueprint: Path) -> None:
-    """Workflow commands with escaped texts."""
+    """Workflow commands with escaped text."""
     lines = aros("lint", "b.yaml", "--format", "github").stdout.splitlines()
     assert len(lines) == 2
     assert lines[0].startswith(
@@ -257,7 +257,7 @@ def test_github_annotations_are_one_line_each(aros: Aros, blueprint: Path) -> No
 
 
 def test_an_unloadable_blueprint_is_a_finding(aros: Aros, tmp_path: Path) -> None:
-    """Exit code 1, not 4, and in every format."""
+    """The exit code is 1, not 4, in every format."""
     (tmp_path / "b.yaml").write_text("steps:\n  - nope: [\n")
     assert aros("lint", "b.yaml").exit_code == 1
     printed = json.loads(aros("lint", "b.yaml", "--format", "json").stdout)
@@ -278,7 +278,7 @@ def test_infos_alone_are_not_a_failure_unless_strict(aros: Aros, blueprint: Path
 
 
 def test_a_baseline_is_written_and_read(aros: Aros, blueprint: Path) -> None:
-    """What is known is quiet from then on."""
+    """Known findings are no longer reported."""
     assert aros("lint", "b.yaml", "--baseline", "known.json", "--update-baseline").exit_code == 0
     assert aros("lint", "b.yaml", "--baseline", "known.json").exit_code == 0
     assert aros("lint", "b.yaml").exit_code == 1
@@ -294,14 +294,14 @@ def test_a_baseline_is_written_and_read(aros: Aros, blueprint: Path) -> None:
     ],
 )
 def test_wrong_usage_is_one_sentence(aros: Aros, blueprint: Path, arguments: list[str], said: str) -> None:
-    """Exit code 2."""
+    """The exit code is 2."""
     result = aros("lint", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in re.sub(r"\s+", " ", result.stderr)
 
 
 def test_rule_explains_a_single_rule(aros: Aros) -> None:
-    """Its documentation, whatever the case of the code."""
+    """Prints its documentation, whatever the case of the code."""
     result = aros("rule", "v-a8")
     assert result.exit_code == 0
     assert result.stdout.startswith("# V-A8: A step has a schema")
@@ -309,14 +309,14 @@ def test_rule_explains_a_single_rule(aros: Aros) -> None:
 
 
 def test_rule_lists_all(aros: Aros) -> None:
-    """In one table, or as JSON."""
+    """As a table or as JSON."""
     shown = aros("rule").stdout
     assert all(rule.code in shown for rule in RULES)
     assert {each["code"] for each in json.loads(aros("rule", "--json").stdout)} == {rule.code for rule in RULES}
 
 
 def test_rule_that_is_not_known(aros: Aros) -> None:
-    """A sentence with what may be meant."""
+    """The error suggests a known rule."""
     result = aros("rule", "V-A7")
     assert result.exit_code == 2
     assert "unknown rule 'V-A7'; did you mean" in result.stderr

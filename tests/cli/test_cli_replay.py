@@ -131,7 +131,7 @@ def run_bill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, allow: 
 def test_the_expressions_of_each_step_judge_its_replies_again(
     aros: Aros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two steps with the same schema have checks of their own."""
+    """Two steps with the same schema may have different checks."""
     assert run_bill(tmp_path, monkeypatch, CHECKED, (), '{"net": 3}', '{"net": 12}', '{"net": 5}') == "completed"
     ended = aros("replay", "last", "--json")
     printed = json.loads(ended.stdout)
@@ -158,7 +158,7 @@ def test_a_reply_that_an_expression_rejects_is_rejected_again(
 def test_a_function_of_a_blueprint_is_applied_where_its_module_is_allowed(
     aros: Aros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The journal alone has nothing imported: a file that somebody else has made may name any function."""
+    """A journal must not cause imports, because someone else may have written it."""
     (tmp_path / "bill_rules.py").write_text('def small(bill):\n    return bill["net"] < 4 or "too much"\n')
     monkeypatch.chdir(tmp_path)
     text = CHECKED.replace('checks: ["output.net > 10"]', 'validators: ["bill_rules:small"]')

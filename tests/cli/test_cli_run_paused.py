@@ -103,7 +103,7 @@ def test_answering_a_run_that_is_not_waiting_is_an_error(aros: Aros) -> None:
 def test_answering_twice_reports_what_became_of_the_run(
     aros: Aros, asking: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By its id and by its state file; a file that the journal does not know may have been removed."""
+    """Both by its id and by its state file, unless the journal does not contain the run."""
     monkeypatch.setenv("AROS_JOURNAL", "runs.sqlite")
     run = json.loads(aros("run", asking, "-i", "hello", "--json").stdout)["run_id"]
     assert aros("resume", run, "--answer", "yes").exit_code == 0

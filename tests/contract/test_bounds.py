@@ -36,7 +36,7 @@ def test_a_value_at_an_impossible_place_is_rejected_with_the_place() -> None:
 
 
 def test_a_property_may_be_named_like_a_bound() -> None:
-    """Only schemas have bounds; the names of properties and the values of an enum are data."""
+    """Bounds are keywords of schemas; names of properties and values of an enum are data."""
     properties = {"minimum": {"type": "integer"}, "maximum": {"type": "integer"}}
     contract = Output.json({"type": "object", "properties": properties, "enum": [{"minimum": 5, "maximum": 2}]})
     assert contract.shape.properties.keys() == {"minimum", "maximum"}

@@ -85,14 +85,14 @@ def test_anything_with_a_json_form_can_be_a_contract(like: Any, text: str, value
     ],
 )
 def test_an_impossible_contract_is_one_sentence_with_its_place(like: Any, words: str) -> None:
-    """A bad schema is a `ContractError` before any model call, and it says where."""
+    """An invalid schema raises a `ContractError` with its place, before any model call."""
     with pytest.raises(ContractError, match=words) as caught:
         read("{}", like)
     assert len(str(caught.value).splitlines()) == 1
 
 
 def test_a_contract_error_is_a_value_error() -> None:
-    """Callers who know nothing of this package can catch it."""
+    """Callers can catch it without knowing this package."""
     with pytest.raises(ValueError, match="invalid JSON Schema"):
         Output.json({"type": "nothing"})
 
@@ -104,14 +104,14 @@ def test_a_contract_error_is_a_value_error() -> None:
     "ref", ["http://127.0.0.1:9/x.json", "https://example.org/x.json", "file:///etc/hostname", "x.json"]
 )
 def test_no_reference_leaves_the_machine(ref: str) -> None:
-    """A reference to another document is refused, never fetched or opened."""
+    """A reference to another document is an error, and is never fetched or opened."""
     with pytest.raises(ContractError):
         read("{}", {"properties": {"a": {"$ref": ref}}})
 
 
 @pytest.mark.parametrize("text", ['{"next": {"next": {}}}', "{'next': {'next': {}},}", "no JSON"])
 def test_reference_loops_end(text: str) -> None:
-    """A recursive schema compiles, and reading against it yields an outcome."""
+    """A recursive schema compiles, and reading with it yields an outcome."""
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/n"}}}
     assert read(text, {"$defs": {"n": node}, "$ref": "#/$defs/n"}).to_dict()["outcome"] in ("accepted", "rejected")
 
@@ -124,7 +124,7 @@ def test_a_pattern_cannot_stall_a_reading() -> None:
 
 
 def test_a_schema_of_many_alternatives_compiles_once_for_each_name() -> None:
-    """Definitions that fan out are shared, so compiling is linear in the schema and not in its unfolding."""
+    """Shared definitions are compiled once, so compiling is linear in the schema."""
     defs: dict[str, Any] = {
         f"n{i}": {"properties": {"a": {"$ref": f"#/$defs/n{i + 1}"}, "b": {"$ref": f"#/$defs/n{i + 1}"}}}
         for i in range(60)
@@ -150,12 +150,12 @@ def aliased(**hints: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("key", ["qty", "amount", "how_many", "Amount", "How many"])
 def test_an_alias_of_a_key_gives_the_real_name(key: str) -> None:
-    """The value carries the real name, whichever name was written, also in another case."""
+    """The value has the real name, whichever name was written, in any case."""
     assert value_of(read(json.dumps({key: 3}), aliased(aliases=["amount", "how_many"]))) == {"qty": 3}
 
 
 def test_a_single_alias_needs_no_list() -> None:
-    """`aliases: amount` is a list of one."""
+    """`aliases: amount` is equivalent to a list of one."""
     assert value_of(read('{"amount": 3}', aliased(aliases="amount"))) == {"qty": 3}
 
 
@@ -177,12 +177,12 @@ LEVEL = {
     ],
 )
 def test_aliases_and_descriptions_of_choices_give_the_real_choice(word: str, level: str) -> None:
-    """A model may answer with an alias or with the description that it was shown."""
+    """A model may answer with an alias, or with the description that it was shown."""
     assert value_of(read(json.dumps({"v": word}), {"properties": {"v": LEVEL}, "required": ["v"]})) == {"v": level}
 
 
 def test_hints_work_on_pydantic_fields_too() -> None:
-    """`json_schema_extra` carries the hints into a model."""
+    """`json_schema_extra` adds the hints to a model."""
     from pydantic import Field
 
     class Aliased(BaseModel):
@@ -215,7 +215,7 @@ def test_a_fingerprint_says_whether_two_contracts_are_the_same() -> None:
 
 
 def test_a_schema_that_was_changed_is_another_contract() -> None:
-    """Contracts are remembered by content, so changing the dict afterwards is seen."""
+    """Contracts are cached by content, so a later change of the dict has an effect."""
     schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     assert isinstance(read('{"a": 1}', schema), Accepted)
     schema["properties"]["a"]["type"] = "array"
@@ -224,26 +224,26 @@ def test_a_schema_that_was_changed_is_another_contract() -> None:
 
 
 def test_equal_schemas_share_one_contract() -> None:
-    """Compiling again costs nothing."""
+    """Compiling an equal schema again is free."""
     assert compile_contract({"type": "integer"}) is compile_contract({"type": "integer"})
     assert compile_contract(Order) is compile_contract(Order)
 
 
 def test_any_value_and_no_value_are_not_confused() -> None:
-    """`{}` and `True` ask for any JSON value; `1` in a schema is not `True`."""
+    """`{}` and `True` accept any JSON value; `1` in a schema is not `True`."""
     assert value_of(read("[1]", {})) == value_of(read("[1]", True)) == [1]
     assert isinstance(read("true", {"const": 1}), Rejected)
     assert value_of(read("1", {"const": 1})) == 1
 
 
 def test_an_instruction_asks_for_the_schema() -> None:
-    """The words for the prompt hold the schema, or ask for any JSON value."""
+    """The instruction contains the schema, or asks for any JSON value."""
     assert '"sku"' in Output.json(Order).instruction()
     assert "JSON" in Output.json({}).instruction()
 
 
 def test_a_tool_call_written_as_text_is_not_a_block() -> None:
-    """What stands in the markup of a call was not said to the user."""
+    """The content of a tool call is not text for the user."""
     contract = Output.block("plan", ["next_step"])
     call = '<tool_call>{"plan": "a", "next_step": "b"}</tool_call>'
     assert read(call, contract).reason is Reason.NO_JSON
@@ -295,7 +295,7 @@ def test_hints_that_mean_nothing_are_an_error(hints: object, words: str) -> None
 
 @pytest.mark.parametrize(("word", "choice"), [("one", 1), ("aye", True), ("none", None), ("the first", 1)])
 def test_aliases_name_choices_that_are_not_strings(word: str, choice: object) -> None:
-    """A key of JSON is a string, so it names a choice by how that is written."""
+    """JSON keys are strings, so they name such a choice by its JSON form."""
     hints = {"aliases": {"1": ["one"], "true": ["aye"], "null": ["none"]}, "descriptions": {"1": "the first"}}
     assert read(word, {"enum": [1, True, None], "x-aros": hints}).value is choice
 

@@ -69,7 +69,7 @@ def nested(depth: int, leaf: str) -> str:
 
 @pytest.mark.parametrize(("contract", "leaf"), [(TREE, "null"), (TREE, "[1, 2]"), (Leaf, "{}")])
 def test_a_deep_value_that_fits_no_alternative_is_rejected_in_bounded_time(contract: Any, leaf: str) -> None:
-    """Each level doubles the ways to read it, and none of them fits."""
+    """Each level doubles the number of ways to read the value, and none of them matches."""
     assert isinstance(read(nested(40, leaf), contract), Rejected)
 
 
@@ -81,21 +81,21 @@ def test_lists_in_lists_that_two_alternatives_take_cost_more_with_each_level() -
 
 
 def test_a_deep_value_that_fits_a_schema_is_clean() -> None:
-    """To tell that it fits is cheap for a schema."""
+    """Validating a schema is cheap if the value matches."""
     outcome = read(nested(120, '"x"'), TREE)
     assert isinstance(outcome, Accepted)
     assert outcome.trust is Trust.CLEAN
 
 
 def test_a_value_of_common_depth_that_fits_models_is_clean() -> None:
-    """Models are tried one by one, which is no trouble where there are few levels."""
+    """Models are tried one by one, which is fast for values of few levels."""
     outcome = read(nested(10, '"x"'), Leaf)
     assert isinstance(outcome, Accepted)
     assert outcome.trust is Trust.CLEAN
 
 
 def test_alternatives_of_different_kinds_cost_no_more_with_depth() -> None:
-    """Of a list only the alternative for lists is tried."""
+    """For a list, only the alternative for lists is tried."""
     outcome = read('{"a": [' * 60 + "1" + "]}" * 60, ANY_JSON)
     assert isinstance(outcome, Accepted)
     assert outcome.trust is Trust.CLEAN
@@ -103,7 +103,7 @@ def test_alternatives_of_different_kinds_cost_no_more_with_depth() -> None:
 
 @pytest.mark.parametrize("contract", [Tree, ANY_JSON])
 def test_a_large_value_that_fits_is_clean(contract: Any) -> None:
-    """What is tried a few times at each place is no doubling, however many places there are."""
+    """A few attempts at each place do not count as doubling, however many places there are."""
     parts = ", ".join('{"name": "x", "size": 1}' for _ in range(20_000))
     outcome = read(f'{{"name": "all", "parts": [{parts}]}}', contract)
     assert isinstance(outcome, Accepted)
@@ -119,7 +119,7 @@ def test_a_large_value_that_fits_is_clean(contract: Any) -> None:
     ],
 )
 def test_only_loops_with_alternatives_are_looked_at(schema: dict[str, Any], *, grows: bool) -> None:
-    """Everything else is judged at no extra cost."""
+    """Other schemas have no additional cost."""
     assert Effort(compile_shape(schema)).grows is grows
 
 

@@ -118,7 +118,7 @@ def test_only_required_fields_are_asked_about() -> None:
 
 
 def test_a_verdict_that_a_check_left_open_is_not_judged_by_it_again() -> None:
-    """Also where the check, which is the caller's own, takes no verdict without a winner."""
+    """Even if the user's check accepts no verdict without a winner."""
     step = Step(
         "judge",
         agent=Agent(ScriptedModel(ruled(winner="x"), ruled(winner="y"))),

@@ -127,7 +127,7 @@ def test_an_event_truncated_in_an_optional_field_keeps_its_complete_fields(trunc
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_no_cut_makes_an_event_of_half_a_text_or_winner(data: st.DataObject) -> None:
-    """What counts stands in the event as it was written, or the reply is a cut one."""
+    """Required fields are complete as written, or the reply counts as truncated."""
     members = {"kind": "judge.ruled", "text": "Well, well.", "winner": "p1", "mood": "calm", "scores": {"p1": 7}}
     order = data.draw(st.permutations(list(members)))
     text = json.dumps({name: members[name] for name in order})

@@ -86,7 +86,7 @@ def test_payloads_hidden_from_readers_do_not_count(unseen: str) -> None:
 
 
 def test_a_reply_cut_after_its_payload_is_complete() -> None:
-    """The same if the payload may be repaired."""
+    """The result is the same if the payload may be repaired."""
     loose = Output.tagged("result", {"type": "object"}, strict=False)
     for contract in (RESULT, loose):
         assert read('<result>{"n": 1}</result> And now I', contract, truncated=True).value == {"n": 1}

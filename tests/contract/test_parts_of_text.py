@@ -328,13 +328,13 @@ def test_a_signal_counts_at_the_beginning_or_end_of_a_line(words: str) -> None:
 
 
 def test_checks_are_added_to_a_type_or_a_schema_as_to_its_contract() -> None:
-    """A bare type or schema is short for its contract."""
+    """A bare type or schema is equivalent to its contract."""
     for like in (Item, Item.model_json_schema()):
         assert isinstance(read('{"name": "pen", "qty": 3}', with_checks(like, [lambda value: "no"])), Rejected)
 
 
 def test_only_an_outcome_with_a_value_is_true() -> None:
-    """`if read(reply, Item):` must not be taken without a value."""
+    """`if read(reply, Item):` must not be entered without a value."""
     rejected = read("no item", Item)
     assert isinstance(rejected, Rejected)
     assert not rejected

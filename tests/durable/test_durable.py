@@ -425,7 +425,7 @@ def test_the_text_of_a_reply_is_followed_from_outside_and_each_event_comes_once(
 
 
 def test_an_event_that_is_written_while_the_others_are_read_is_not_lost(url: str) -> None:
-    """Offset 3 is written after the steps were queried, and 4 before the texts were: a stream that skips 3 loses it."""
+    """Offset 3 is written after the query for steps, and 4 before the query for texts: a stream must not skip 3."""
     ended = RecordedStep(name="a", kind="step", status=StepStatus.CANCELLED, error="x").model_dump(mode="json")
     settled = {"name": "a", "kind": "step", "seq": 2, "settled_seq": 3, "status": "cancelled", "record": ended}
 
@@ -649,7 +649,7 @@ def test_an_invalid_url_is_refused_when_the_engine_is_made() -> None:
 
 @pytest.mark.slow
 def test_a_database_opens_after_the_stream_of_errors_at_the_first_opening_was_closed(tmp_path: Path) -> None:
-    """In a process of its own: the engine chooses its log handler only once."""
+    """Runs in a separate process, because the engine chooses its log handler only once."""
     program = """
 import contextlib, sys
 from flujo_aros.durable import Durable

@@ -75,7 +75,7 @@ def test_a_file_lock_whose_file_was_removed_is_lost_and_then_taken_again(tmp_pat
 
 
 def test_a_process_that_works_on_no_queue_takes_no_run_of_others(tmp_path: Path) -> None:
-    """The engine puts the runs of dead processes into a queue of its own, which every process would take from."""
+    """The engine puts the runs of dead processes into an internal queue that every process would take from."""
     with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
         durable.launch()
         assert not durable._may_dequeue()

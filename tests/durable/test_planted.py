@@ -96,7 +96,7 @@ def columns(connection: sqlite3.Connection, table: str) -> set[str]:
 
 
 def test_these_are_all_columns_that_the_engine_decodes(tmp_path: Path) -> None:
-    """A release of the engine with another one fails here, and the column is to be planted below."""
+    """If a new release of the engine decodes another column, add it to the test below."""
     with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
         durable.prepare()
     with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as connection, connection:

@@ -196,7 +196,7 @@ def test_the_steps_of_a_run_are_in_one_order_without_an_engine_with_one_and_from
 
 
 def test_the_sqlite_functions_that_dbos_needs_exist_in_any_version(tmp_path: Path) -> None:
-    """On Python 3.12 and newer, its tables take the time from a function that SQLite has from 3.42 on."""
+    """On Python 3.12 and newer, its tables use a function that SQLite has since 3.42."""
     with closing(Store(f"sqlite:///{tmp_path / 'runs.sqlite'}")) as store, store.connection() as connection:
         connection.execute(sa.text("CREATE TABLE made (id INTEGER, at INTEGER DEFAULT (unixepoch('subsec') * 1000))"))
         connection.execute(sa.text("INSERT INTO made (id) VALUES (1)"))

@@ -85,7 +85,7 @@ def test_the_streamed_text_equals_the_returned_text(
 
 @pytest.mark.parametrize("first", ["an empty text", "white space", "reasoning"])
 def test_without_shown_text_the_complete_second_reply_is_appended(first: str) -> None:
-    """Its prose too, since none was shown before."""
+    """Including its prose, since no text was shown before."""
     shown, _, calls = asyncio.run(by_text(model_of(first, f"{BLOCK}\nDone."), 1))
     assert shown.strip().removeprefix("<think>hm</think>").strip() == f"{BLOCK}\nDone."
     assert calls == 2

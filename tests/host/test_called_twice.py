@@ -85,7 +85,7 @@ def streaming(*calls):
 @pytest.mark.parametrize("calls", [(LACKING, GOOD), (GOOD, LACKING), (GOOD, BOB), (GOOD, LACKING, BOB)])
 @pytest.mark.parametrize("ladder", [Ladder(stages=()), None])
 async def test_a_stream_gives_the_call_that_can_be_used(strategy, calls, ladder):
-    """`run_stream` of the host alone raises where that is not the first one."""
+    """pydantic-ai's own `run_stream` raises an error if that is not the first call."""
     made = Agent(
         streaming(*calls), output_type=ToolOutput(Person), capabilities=[Aros(ladder=ladder)], end_strategy=strategy
     )

@@ -80,7 +80,7 @@ def test_prose_that_repeats_itself_to_the_end_is_not_a_success(first: str, finis
 
 @pytest.mark.parametrize("live", [False, True])
 def test_a_retry_returns_a_complete_reply_and_no_block_for_the_truncated_one(live: bool) -> None:
-    """The second reply takes the place of the first: its block before the cut prose would hide the cut."""
+    """The second reply replaces the first, whose block would hide that its prose was truncated."""
     ladder = Ladder(stages=(Retry(), Synthesize()), max_calls=1)
     first = Part(ENDLESS, finish="length")
     run, shown = ran(first, Part(f"{BLOCK}\n{WHOLE}"), live=live, ladder=ladder)

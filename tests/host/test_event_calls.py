@@ -63,7 +63,7 @@ def test_an_unavailable_provider_is_not_prompted_in_plain_text(status: int) -> N
     ids=["JSON", "prose"],
 )
 def test_the_rest_of_a_truncated_event_is_never_a_separate_event(first, rest):
-    """Any words could be wrapped as one: without a seam nobody knows what they belong to."""
+    """Any words could be wrapped as an event; without an overlap, it is unknown what they continue."""
     model = ScriptedModel(cut(first), rest)
     run = asyncio.run(run_agent(Agent(model), "Go on.", Output.event(["npc.said"])))
     assert (run.outcome.trust, run.outcome.origin, model.calls) == (Trust.SYNTHESIZED, "synthesize", 2)

@@ -54,7 +54,7 @@ def asked(model, *capabilities, retries=0, prompt="x"):
 
 @pytest.mark.parametrize("first", [True, False])
 def test_an_output_guard_sees_the_repaired_value_and_may_block_it(first):
-    """In either order, what a guard raises reaches the caller untouched, at no further call."""
+    """In either order, the caller receives what a guard raises, without a further call."""
 
     def block(output):
         raise Blocked(output)
@@ -68,7 +68,7 @@ def test_an_output_guard_sees_the_repaired_value_and_may_block_it(first):
 
 
 def test_an_output_guard_may_send_a_value_back_to_the_model():
-    """The retry is the host's own, and the second answer is read and judged like the first."""
+    """pydantic-ai makes the retry, and the second answer is read like the first."""
 
     def at_most_two(output):
         if output.qty > 2:

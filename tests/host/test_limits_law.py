@@ -289,7 +289,7 @@ def test_no_call_exceeds_the_limit_and_none_goes_unreported(
 @pytest.mark.parametrize("most", [1, 2, 3])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_call_that_is_still_open_counts(way: str, most: int) -> None:
-    """A block is asked for while its reply still streams: that call is one of those that are allowed."""
+    """A block is requested while its reply still streams; that call counts towards the limit."""
 
     async def go() -> Provider:
         provider = Provider([("only prose", "stop")], None)
@@ -316,7 +316,7 @@ ASKING: Final = Ladder.model_validate(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_repair_that_the_provider_failed_counts(way: str) -> None:
-    """The host knows nothing of it."""
+    """pydantic-ai does not count it."""
     provider, _ = asyncio.run(provider_of(Case(way, "json", ASKING, 3), BROKEN, DOWN))
     assert len(provider.used) == 3
 
@@ -324,7 +324,7 @@ def test_a_repair_that_the_provider_failed_counts(way: str) -> None:
 @pytest.mark.parametrize("contract", ["json", "block"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_host_that_asks_once_more_gets_no_second_budget(way: str, contract: str) -> None:
-    """An empty reply is asked for again by the host itself, after a climb over what has streamed."""
+    """pydantic-ai asks again after an empty reply, after recovery of the streamed text."""
     ladder = ASKING.model_copy(update={"max_calls": 2})
     _, heard = asyncio.run(provider_of(Case(way, contract, ladder, None), ("", "stop")))
     climbing = [ask for ask in heard.asks if ask.stage != "first"]

@@ -171,7 +171,7 @@ def test_without_a_listener_nothing_is_streamed():
     st.sampled_from([REPAIR, None, Ladder(stages=(Degrade(),))]),
 )
 def test_the_shown_text_equals_the_returned_text(replies, contract, ladder):
-    """The law of streams, over scripted replies: the pieces shown to a person make the text of the outcome."""
+    """The invariant of streams, with scripted replies: the chunks shown add up to the text of the outcome."""
     script = Script(*replies, *[ModelHTTPError(500, "m", "down")] * 8)
     pieces, result = watched(script, contract, ladder)
     if not isinstance(result.outcome, Rejected):

@@ -109,7 +109,7 @@ except LocalModelError as error:
     ],
 )
 def test_a_missing_package_is_one_sentence_with_the_install_command(tmp_path, missing, sentence):
-    """A real interpreter whose installed packages are all there but one."""
+    """Runs a real interpreter in which exactly one package is missing."""
     packages = tmp_path / "packages"
     packages.mkdir()
     for entry in Path(sysconfig.get_path("purelib")).iterdir():

@@ -75,7 +75,7 @@ def test_however_the_parent_ends_while_loading_no_server_is_left(parent, sign):
 
 
 def test_the_server_ends_when_its_stdin_does_and_writes_one_line_of_report():
-    """The sign that works on every system, even if the kernel does not notify children of their parent's death."""
+    """This works on every system, even if the kernel does not signal the death of the parent."""
     order = {"name": "m", "weights": str(find_weights("local:smollm2")), "key": "k", "threads": 1, "context": 256}
     with subprocess.Popen(
         [sys.executable, "-P", str(SERVER_FILE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -121,7 +121,7 @@ def test_the_server_listens_on_loopback_and_turns_away_who_has_no_key():
 
 @pytest.mark.parametrize("after", [0.0, 0.1, 3.0])
 def test_a_cancelled_run_leaves_no_server(after):
-    """Cancelled before the start, while loading, and while the model is in use."""
+    """Cancelled before the start, while loading, and during a request."""
 
     async def run():
         async with LocalModels() as models:

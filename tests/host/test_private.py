@@ -141,7 +141,7 @@ def test_ordinary_text_is_not_masked(text: str) -> None:
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_long_list_next_to_a_secret_does_not_prevent_masking(*, first: bool) -> None:
-    """What has a name of its own is looked at before the items of lists."""
+    """Named values are searched before the items of lists."""
     rows, own = {"rows": [{"n": n} for n in range(20_000)]}, {"db": {"password": "hunter2"}}
     assert secrets_among({**own, **rows} if first else {**rows, **own}) == ("hunter2",)
 

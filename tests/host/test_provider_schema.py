@@ -62,7 +62,7 @@ def sent_by_openai(schema: dict[str, Any]) -> OutputObjectDefinition:
 @settings(max_examples=80, deadline=None)
 @given(schemas())
 def test_openai_enforces_a_schema_exactly_where_nothing_keeps_it_from_doing_so(schema: dict[str, Any]) -> None:
-    """`strict` goes to the provider if and only if no loss says that the schema is not enforced."""
+    """`strict` is sent if and only if no loss reports that the schema is not enforced."""
     losses = schema_losses("openai:gpt-4o-mini", schema)
     assert bool(sent_by_openai(schema).strict) == (not any(loss.effect == "unenforced" for loss in losses))
 
@@ -70,7 +70,7 @@ def test_openai_enforces_a_schema_exactly_where_nothing_keeps_it_from_doing_so(s
 @settings(max_examples=60, deadline=None)
 @given(schemas())
 def test_a_dropped_keyword_is_not_in_the_request(schema: dict[str, Any]) -> None:
-    """And every path leads to a schema that has the word."""
+    """And every path leads to a schema that contains the keyword."""
     for model in ("openai:gpt-4o-mini", "google:gemini-2.5-flash", "local:smollm2"):
         for loss in schema_losses(model, schema):
             node: Any = schema
@@ -80,7 +80,7 @@ def test_a_dropped_keyword_is_not_in_the_request(schema: dict[str, Any]) -> None
 
 
 def test_google_drops_unsupported_keywords() -> None:
-    """By the transformer of its profile, which needs no package of Google's."""
+    """Uses the transformer of its profile, which needs no package of Google."""
     schema = {
         "type": "object",
         "required": ["a"],
@@ -109,7 +109,7 @@ def test_the_grammar_enforces_the_items_of_an_array_only_where_they_are_given(
 
 
 def test_a_recursive_schema_is_put_in_the_prompt() -> None:
-    """The host cannot express it, so no provider enforces it."""
+    """pydantic-ai cannot express it, so no provider enforces it."""
     schema = {
         "$defs": {
             "tree": {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}}
@@ -124,7 +124,7 @@ def test_a_recursive_schema_is_put_in_the_prompt() -> None:
     [("openai:gpt-4o-mini", True), ("deepseek:deepseek-chat", False), ("local:any", True), ("nobody:x", None)],
 )
 def test_schema_mode_is_that_of_the_profile(model: str, native: bool | None) -> None:
-    """None where nothing is known."""
+    """None if it is unknown."""
     mode = schema_mode(model)
     assert (mode.native if mode else None) == native
 
@@ -157,7 +157,7 @@ _DROPPED: list[Any] = [
 @pytest.mark.slow
 @needs_model
 def test_the_grammar_of_llama_cpp_agrees() -> None:
-    """The real server refuses what is said to be refused, takes the rest, and enforces what is said to be enforced."""
+    """The real server rejects, accepts and enforces exactly what the linter predicts."""
 
     def inside(schema: Any) -> dict[str, Any]:
         return {"type": "object", "properties": {"v": schema}, "required": ["v"], "additionalProperties": False}

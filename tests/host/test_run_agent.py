@@ -406,7 +406,7 @@ def test_a_spec_is_strict_data():
     "error", [UnexpectedModelBehavior("no such mode"), ModelHTTPError(400, "m", {"error": "not in this mode"})]
 )
 def test_an_event_is_prompted_if_its_structured_call_fails(error, streamed):
-    """The turn still gives an event, and the call that failed is counted."""
+    """The turn still yields an event, and the failed call is counted."""
     model = ScriptedModel(error, 'Sure: {"kind": "said", "text": "The bell sued the tower."}')
     shown = []
 
@@ -425,7 +425,7 @@ def test_an_event_is_prompted_if_its_structured_call_fails(error, streamed):
 
 
 def test_an_event_is_not_requested_again_if_the_provider_is_busy():
-    """A rate limit is no matter of form."""
+    """A rate limit does not depend on the output format."""
     model = ScriptedModel(ModelHTTPError(429, "m"))
     run = asyncio.run(run_agent(AgentSpec(model="local:any"), "Go.", Output.event(["said"]), models=OneModel(model)))
     assert (run.outcome.reason, model.calls) == (Reason.PROVIDER, 1)

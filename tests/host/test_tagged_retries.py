@@ -34,7 +34,7 @@ def test_a_payload_left_open_by_the_model_is_requested_again(first: str) -> None
 
 
 def test_no_retry_is_made_of_a_cut_reply_that_could_not_be_continued() -> None:
-    """It would be cut again."""
+    """The next reply would be truncated, too."""
     result, model = asked(cut(WHOLE[:33]), cut("I begin anew, and then"))
     assert (result.status.value, model.calls) == ("failed", 2)
 

@@ -467,7 +467,7 @@ RIGHT = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", RIGHT)
 def test_successful_runs_are_the_same_with_aros(name, way):
-    """Value, calls and messages, in every way to run."""
+    """Same value, calls and messages, in every way to run."""
     output, contract, text = RIGHT[name]
     seen = []
     for capabilities in ([], [Aros(contract)], [Aros(contract, clean_history=True)]):
@@ -481,7 +481,7 @@ def test_successful_runs_are_the_same_with_aros(name, way):
 
 
 def test_an_output_type_gives_its_value_when_it_is_called():
-    """`as_output()` is typed as what gives the value, so that type checkers know the output of an agent."""
+    """`as_output()` is typed as a callable that returns the value, so that type checkers know the agent's output."""
     output = Output.tagged("note", dict[str, int]).as_output()
     assert asyncio.run(output('<note>{"a": 1}</note>')) == {"a": 1}
 

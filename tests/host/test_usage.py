@@ -110,7 +110,7 @@ def test_reaching_a_limit_keeps_the_usage_so_far(way: str) -> None:
 @pytest.mark.parametrize("cut_in", ["first", "llm_repair"])
 @pytest.mark.parametrize("shown", [False, True], ids=["whole", "live"])
 def test_a_cancelled_run_reports_its_usage(cut_in: str, *, shown: bool) -> None:
-    """The sink of a step hears the same as the observers, wherever the run was when it was cancelled."""
+    """The usage sink of a step and the observers agree, wherever the run was cancelled."""
     calls: list[str] = []
 
     async def stalls(at: int) -> None:

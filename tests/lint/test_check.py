@@ -62,13 +62,13 @@ def test_other_comments_and_texts_that_look_like_one_do_not(step: str) -> None:
 
 
 def test_a_finding_that_is_ignored_is_not_fixed() -> None:
-    """`--fix` leaves alone what a comment keeps away."""
+    """`--fix` does not change what a comment ignores."""
     text = HEAD + "  - name: a  # aros: ignore[V-A8]\n    uses: agents.typed\n"
     assert lint_text(text, options=Options(fix=Applicability.SAFE)).text == text
 
 
 def test_select_and_ignore_take_codes_and_their_beginnings() -> None:
-    """The longer one wins."""
+    """The longer pattern wins."""
     text = HEAD + STEP.replace("typed", "nobody") + STEP.replace("name: a", "name: b")
     assert codes(text) == ["V-A6", "V-A8"]
     assert codes(text, select=("V-A8",)) == ["V-A8"]
@@ -85,7 +85,7 @@ def test_an_unknown_rule_code_is_an_error() -> None:
 
 
 def test_a_baseline_hides_known_findings_even_if_they_have_moved(tmp_path: Path) -> None:
-    """New findings are reported; another of a known kind is new as well."""
+    """New findings are reported, and so is another finding of a known kind."""
     file, baseline = tmp_path / "b.yaml", tmp_path / "baseline.json"
     file.write_text(HEAD + STEP)
     write_baseline(baseline, ((each.path, finding) for each, finding in lint_files([file]).findings))
@@ -100,14 +100,14 @@ def test_a_baseline_hides_known_findings_even_if_they_have_moved(tmp_path: Path)
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"findings": [{}]}', '{"findings": [1]}'])
 def test_a_file_that_is_not_a_baseline_is_an_error(text: str, tmp_path: Path) -> None:
-    """It says what to do."""
+    """The error says what to do."""
     (tmp_path / "b.json").write_text(text)
     with pytest.raises(UsageError, match=r"is not a baseline: .*; --update-baseline writes a new one"):
         read_baseline(tmp_path / "b.json")
 
 
 def test_imported_blueprints_are_linted_and_fixed_once(tmp_path: Path) -> None:
-    """A child that two blueprints import is reported under its own name."""
+    """A blueprint that two others import is reported once, under its own name."""
     (tmp_path / "child.yaml").write_text(HEAD + STEP)
     parent = "imports: {c: ./child.yaml}\nsteps:\n  - {name: run, uses: imports.c}\n"
     for name in ("one", "two"):
@@ -121,7 +121,7 @@ def test_imported_blueprints_are_linted_and_fixed_once(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_utf_8_is_a_finding(tmp_path: Path) -> None:
-    """It is left as it is."""
+    """The file is not changed."""
     (tmp_path / "b.yaml").write_bytes(b"name: \xff\n")
     (_, finding), *_ = lint_files([tmp_path / "b.yaml"]).findings
     assert (finding.code, finding.place.line, finding.place.column) == ("YAML-PARSE", 1, 7)
@@ -129,7 +129,7 @@ def test_a_file_that_is_not_utf_8_is_a_finding(tmp_path: Path) -> None:
 
 
 def test_a_rule_that_crashes_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error passes through, and says which rule and which file."""
+    """The error propagates, and names the rule and the file."""
 
     class Broken(Rule, code="V-Z9", severity=Severity.ERROR):
         """A rule that raises an error."""
@@ -144,7 +144,7 @@ def test_a_rule_that_crashes_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_fixes_that_do_not_end_are_shown() -> None:
-    """A rule whose fix makes its own finding again does not hang."""
+    """A rule whose fix triggers itself again does not hang."""
 
     def find(text: str) -> list[Finding]:
         from flujo_aros.errors import Place
@@ -157,7 +157,7 @@ def test_fixes_that_do_not_end_are_shown() -> None:
 
 
 def test_edits_that_touch_wait_for_the_next_pass() -> None:
-    """Two steps that are fixed at the same place are both fixed, one after the other."""
+    """Two steps that are fixed at the same place are fixed one after the other."""
     text = (
         HEAD
         + "  - name: a\n    uses: agents.plain\n    updates_context: true\n    processing: {enforcement: validate}\n"
@@ -171,7 +171,7 @@ def test_edits_that_touch_wait_for_the_next_pass() -> None:
     ("before", "after"), [("a\nb\n", "a\nc\n"), ("a\r\nb", "a\r\nc\r\nb"), ("a", "b"), ("", "x\n")]
 )
 def test_a_patch_turns_one_text_into_the_other(before: str, after: str, tmp_path: Path) -> None:
-    """Also without a last line end and with carriage returns."""
+    """Even without a final line end and with carriage returns."""
     import shutil
     import subprocess
 
@@ -187,7 +187,7 @@ def test_a_patch_turns_one_text_into_the_other(before: str, after: str, tmp_path
 
 
 def test_the_text_shows_the_line_and_a_caret_and_masks_secrets() -> None:
-    """Wide characters and tabs do not move the caret; a secret is not printed."""
+    """Wide characters and tabs do not move the caret, and a secret is not printed."""
     text = 'agents:\n  漢字: {system_prompt: "sk-abcdefghij0123456789", model: "x:y"}\n'
     text += "steps:\n  - {name: a, uses: agents.漢字}\n"
     linted = lint_text(text, source="b.yaml")
@@ -199,7 +199,7 @@ def test_the_text_shows_the_line_and_a_caret_and_masks_secrets() -> None:
 
 
 def test_an_alias_is_not_edited() -> None:
-    """What stands elsewhere, or stands for others too, is left to a person or to `--unsafe-fixes`."""
+    """Values that other places share are left to a person or to `--unsafe-fixes`."""
     shared = "  - name: a\n    uses: agents.typed\n    processing: &p {structured_output: 'off'}\n"
     text = HEAD + shared + "  - name: b\n    uses: agents.typed\n    processing: *p\n"
     linted = lint_text(text, options=Options(fix=Applicability.UNSAFE, select=("V-A8",)))
@@ -208,7 +208,7 @@ def test_an_alias_is_not_edited() -> None:
 
 
 def test_merged_keys_are_distinguished_from_own_keys() -> None:
-    """A step that takes its keys from another mapping by `<<` gets a key of its own."""
+    """A step whose keys are merged with `<<` gets a key of its own."""
     text = HEAD.replace("steps:", "x: &d {uses: agents.typed}\nsteps:").replace("x: &d", "config: &d")
     text += "  - <<: *d\n    name: a\n"
     after = lint_text(text, options=Options(fix=Applicability.SAFE, select=("V-A8",))).text
@@ -221,14 +221,14 @@ def test_an_error_in_an_agent_is_not_followed_by_others_about_its_steps() -> Non
 
 
 def test_a_name_is_only_safe_to_write_if_the_step_then_loads() -> None:
-    """`if` has one name here, but the step lacks the branches that `conditional` needs."""
+    """`if` has one counterpart here, but the step lacks the branches that `conditional` needs."""
     _missing, found = lint_text("steps:\n  - name: a\n    kind: if\n    condition_expression: input == 'x'\n").findings
     assert found.fix is not None
     assert found.fix.applicability is Applicability.UNSAFE
 
 
 def test_names_that_hide_one_another_are_all_safe_to_write() -> None:
-    """The misspelt key of the loop is only found once the misspelt kind is right."""
+    """The misspelt key of the loop is only found once the misspelt kind is corrected."""
     loop = "{body: [{name: b, uses: agent.w}], max_loop: 2}"
     text = f"agents: {{w: {{model: test}}}}\nsteps: [{{name: a, kind: lop, loop: {loop}}}]"
     fixed = lint_text(text, options=Options(fix=Applicability.SAFE, select=("V-B1", "V-A6")))

@@ -68,7 +68,7 @@ def counted(findings: Iterable[Finding]) -> Counter[tuple[str, str]]:
 @law
 @given(blueprints())
 def test_fixing_is_idempotent_and_the_result_loads(text: str) -> None:
-    """A second round has nothing to do, and a blueprint that loaded still does."""
+    """A second run changes nothing, and a blueprint that loaded still loads."""
     assert loads(text), inspect_blueprint(text.removeprefix(MARK), allow=["*"]).findings
     for level in LEVELS:
         after = fixed(text, level)
@@ -79,11 +79,7 @@ def test_fixing_is_idempotent_and_the_result_loads(text: str) -> None:
 @law
 @given(blueprints())
 def test_a_fix_adds_no_finding(text: str) -> None:
-    """What is found after the fixes was there before, and what they fix is gone.
-
-    Only what concerns an enforced schema may be new, once a fix of V-A8 has it enforced: what a provider drops of it
-    (V-O3), and instead of the warning that a step reads a key of a string (V-T5), that it may still read one (V-R3).
-    """
+    """Every finding after the fixes existed before, and the fixed ones are gone."""
     before = counted(lint_text(text).findings)
     for level in LEVELS:
         after = lint_text(fixed(text, level)).findings
@@ -96,7 +92,7 @@ def test_a_fix_adds_no_finding(text: str) -> None:
 @law
 @given(blueprints())
 def test_lines_without_a_fix_stay_as_they_are(text: str) -> None:
-    """Every line in which no edit begins or ends stands in the result, byte for byte and in the same order."""
+    """Every line without an edit is in the result, byte for byte and in the same order."""
     for level in LEVELS:
         touched = touched_lines(text, level)
         rest = [line for number, line in enumerate(lines_of(text), start=1) if number not in touched]
@@ -107,7 +103,7 @@ def test_lines_without_a_fix_stay_as_they_are(text: str) -> None:
 @law
 @given(blueprints())
 def test_line_ends_and_byte_order_mark_stay(text: str) -> None:
-    """A file with CRLF has no bare line feed afterwards, and the end of the file is what it was."""
+    """A file with CRLF gets no bare line feed, and the end of the file does not change."""
     for level in LEVELS:
         after = fixed(text, level)
         assert after.startswith(MARK) == text.startswith(MARK)
@@ -118,7 +114,7 @@ def test_line_ends_and_byte_order_mark_stay(text: str) -> None:
 @law
 @given(blueprints())
 def test_safe_fixes_change_only_the_intended_text(text: str) -> None:
-    """As data, the blueprint is the same but for the keys that safe fixes write."""
+    """As data, the blueprint differs only in the keys that safe fixes write."""
     before = parse_document(text.removeprefix(MARK), "before").plain()
     after = parse_document(fixed(text, Applicability.SAFE).removeprefix(MARK), "after").plain()
     assert without_fixes(after) == without_fixes(before)
@@ -127,7 +123,7 @@ def test_safe_fixes_change_only_the_intended_text(text: str) -> None:
 @law
 @given(blueprints())
 def test_every_finding_points_at_text(text: str) -> None:
-    """The span of a finding is not empty, lies in the text, and in the step that it names."""
+    """The span of a finding is not empty, and lies in the text and in the step that it names."""
     body = text.removeprefix(MARK)
     positions = Positions(body)
     steps = {step.name: step.node for step in inspect_blueprint(body, allow=["*"]).steps}
@@ -178,7 +174,7 @@ def without_fixes(value: object) -> object:
 @law
 @given(st.data())
 def test_no_text_crashes_the_linter(data: st.DataObject) -> None:
-    """Cases of all rules with pieces cut out, doubled and put in: findings, or none, and fixes that end."""
+    """Mutated cases of all rules yield findings or none, and fixes terminate."""
     text = data.draw(st.sampled_from(CASES))
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(text)))

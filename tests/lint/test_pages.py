@@ -11,14 +11,14 @@ from .rule_pages import PAGES, pages
 
 
 def test_pages_are_current() -> None:
-    """Each page is what the script makes of the rules and their cases now."""
+    """Each page equals the output of the script."""
     shown = {path.name: path.read_text(encoding="utf-8") for path in PAGES.glob("*.md")}
     assert shown == pages(), "run `python tests/lint/rule_pages.py`"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_documentation_of_a_rule_is_complete(rule: type[Rule]) -> None:
-    """All heads, in order, none of them empty, and an example on both sides."""
+    """All headings, in order and not empty, and both examples."""
     sections = rule.sections()
     assert tuple(sections) == SECTIONS
     assert all(sections.values())
@@ -27,5 +27,5 @@ def test_documentation_of_a_rule_is_complete(rule: type[Rule]) -> None:
 
 
 def test_codes_and_names_are_unique() -> None:
-    """A code and a name mean one rule each."""
+    """A code and a name identify one rule each."""
     assert len({rule.code for rule in RULES}) == len({rule.name for rule in RULES}) == len(RULES)

@@ -70,7 +70,7 @@ def test_providers_without_published_limits_have_no_findings(model):
 
 
 def test_with_the_anthropic_client_the_linter_knows_its_dropped_keywords() -> None:
-    """pydantic-ai asks for native output there with `strict`: a plain schema is enforced, some bounds are not."""
+    """pydantic-ai requests native output with `strict`: a plain schema is enforced, some bounds are not."""
     pytest.importorskip("anthropic", reason="anthropic is not installed: pip install 'flujo_aros[anthropic]'")
     plain = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     assert schema_losses("anthropic:claude-sonnet-4-5", plain) == ()

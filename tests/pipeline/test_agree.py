@@ -144,7 +144,7 @@ def field_reply(prompt: str) -> str:
 
 
 def test_without_a_step_the_options_describe_the_reading() -> None:
-    """As `Step` takes them, in the simplest form of the page: `Agree(name, wordings=3)`."""
+    """The options of `Step`, in the simplest documented form: `Agree(name, wordings=3)`."""
     model = ScriptedModel(then=reply())
     step = Agree("bill", wordings=3, agent=AgentSpec(model="local:m"), contract=Bill, input="Read: {{ input }}")
     result = Runner(step, models=ScriptedModels({"local:m": model})).run_sync("a bill")

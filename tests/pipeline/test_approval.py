@@ -123,7 +123,7 @@ def test_an_approval_may_change_the_arguments() -> None:
 
 @pytest.mark.parametrize("answer", ["nope", "approved?", "maybe", "not now", 1, ""])
 def test_only_the_listed_words_decide_about_a_call(answer: Any) -> None:
-    """An approval is no place for a lenient reading."""
+    """An approval must not be read leniently."""
     done: list[Any] = []
     pipeline = Pipeline([Step("tidy", clerk(Clerk(REFUND).model, done))])
     again = resumed(pipeline, Runner(pipeline).run_sync("x"), answer)

@@ -53,7 +53,7 @@ def test_who_cannot_wait_counts_the_calls_that_are_open() -> None:
 
 
 def test_a_step_with_an_open_call_is_rejected_where_another_step_would_wait() -> None:
-    """Two steps that wait for each other's calls would never end."""
+    """Two steps that wait for each other's calls would wait forever."""
 
     async def main() -> None:
         shared = budget(max_requests=2)

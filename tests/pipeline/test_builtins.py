@@ -155,14 +155,14 @@ def test_a_secret_in_the_text_is_not_sent_and_is_restored_in_the_value():
 
 @pytest.mark.parametrize("secret", [r"C:\new\table9", 'say "hunter2"', r"ab\u0041cd9"])
 def test_a_secret_is_restored_exactly(secret: str):
-    """A backslash or a quote in it means nothing: the value is no JSON text."""
+    """A backslash or a quote in it has no special meaning, because the text is not JSON."""
     run, model = extracted(f"The password: '{secret}'", '{"port": "[secret-1]"}')
     assert run.output == {"port": secret}
     assert secret not in model.asked[0].prompt
 
 
 def test_a_secret_from_json_is_restored_with_its_meaning():
-    """There a backslash escapes what stands behind it."""
+    """In JSON, a backslash escapes the next character."""
     run, model = extracted(r'Take it from {"password": "say \"hunter2\""}', '{"port": "[secret-1]"}')
     assert run.output == {"port": 'say "hunter2"'}
     assert "hunter2" not in model.asked[0].prompt

@@ -35,7 +35,7 @@ def nobody_left() -> bool:
 
 @pytest.mark.parametrize("end", ENDS)
 def test_whatever_is_raised_at_any_await_of_any_kind_the_ledger_is_legal(end: str):
-    """Fail at point 1, at point 2, … until a run goes through untouched."""
+    """Fail at point 1, at point 2, and so on, until a run completes."""
 
     async def at(point: int) -> bool:
         heard: list[Event] = []

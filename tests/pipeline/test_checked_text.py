@@ -110,7 +110,7 @@ def test_a_rejected_text_is_handed_on_where_the_step_accepts_that(own: bool) -> 
 
 @pytest.mark.parametrize("stage", ["llm_repair", "extract", "constrain", "simplify"])
 def test_stages_for_the_form_of_an_answer_make_no_call(stage: str) -> None:
-    """Any text has the right form, and a model that does not see the question could only make another one up."""
+    """Any text has the right form, and a model that does not see the question would invent another one."""
     run = ran(Replies(LONG, SHORT), processing=Processing(stages=(stage, "retry")))
     assert (run.output, [each.stage for each in run.step("note").stages]) == (SHORT, ["retry"])
     run = ran(Replies(LONG), processing=Processing(stages=(stage,)))

@@ -63,7 +63,7 @@ def test_a_conversation_includes_the_selected_branch_and_the_fallback():
 
 
 def test_a_conversation_is_saved_with_a_paused_run_and_continues():
-    """Each turn asks the person, and the model sees all that was said before, in whatever process."""
+    """Each turn asks the person, and the model sees the whole conversation, in whichever process."""
     seen = Seen("Where to?", "When?", "Booked.")
     talk = Loop("talk", [Step("ai", Agent(seen.model), use_history=True), Human("you")], max_loops=2)
     pipeline = Pipeline([talk, Step("end", Agent(seen.model), use_history=True)])

@@ -291,7 +291,7 @@ def test_a_fallback_may_degrade_the_step():
 
 
 def test_a_fallback_runs_for_text_in_place_of_a_value():
-    """The default ladder of an agent ends with text; whoever names a fallback wants a value, not that text."""
+    """The default ladder of an agent ends with text; a fallback means that a value is needed."""
     provider = Provider("words")
     step = Step("a", Agent(FunctionModel(provider.answer)), NUMBER, fallback=Call("spare", function=len))
     result = run(step, "four")
@@ -369,7 +369,7 @@ def test_a_limit_that_is_not_reached_costs_no_concurrency():
     st.integers(1, 12),
 )
 def test_the_usage_of_steps_equals_the_usage_seen_by_the_provider(replies: list[Any], retries: int, limit: int):
-    """Every call is in exactly one step, totals are their sum, and no limit is passed."""
+    """Every call is in exactly one step, totals are sums, and no limit is exceeded."""
     provider = Provider(*replies)
     fan = Parallel(
         "fan",
@@ -501,7 +501,7 @@ def test_where_no_cost_is_known_the_bound_says_why_and_a_limit_makes_it_known(st
     ],
 )
 def test_no_cost_limit_bounds_a_model_whose_price_is_unknown(step: Any):
-    """Its calls count as nothing while it runs."""
+    """Its calls count as free during the run."""
     most = bound(Pipeline([priced("known"), step]), StepLimits(max_cost=Decimal(2)))
     assert most.cost is None
     assert "no price is known for ollama:mine; `max_cost` does not count its calls; limit them with" in most.unpriced[0]

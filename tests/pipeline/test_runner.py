@@ -413,7 +413,7 @@ def test_the_error_of_a_run_reaches_the_work_that_was_done_before():
 
 
 def test_a_journal_observes_the_run_along_with_other_observers() -> None:
-    """`journal=` takes anything that listens, such as a `Journal`."""
+    """`journal=` takes any observer, such as a `Journal`."""
     kept: list[str] = []
     heard: list[str] = []
     runner = Runner(

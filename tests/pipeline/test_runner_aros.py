@@ -63,7 +63,7 @@ BOTH = pytest.mark.parametrize("stream", [False, True], ids=["run", "stream"])
 @BOTH
 @pytest.mark.parametrize("reply", [NEAR_JSON, HTTP_400, UnexpectedModelBehavior("not JSON", body=NEAR_JSON)])
 def test_aros_1_and_8_every_agent_step_ends_and_is_the_last_of_the_results(stream: bool, reply: Any):
-    """Also where the provider's JSON mode raises, streamed or not: the same ladder, the same value."""
+    """Even if the provider's JSON mode raises, streamed or not: the same ladder, the same value."""
     result = run(Call("first", function=str) >> step(reply), stream=stream)
     assert [each.name for each in result.steps] == ["first", "summary"]
     assert (result.status, result.output) == (RunStatus.COMPLETED, VALUE)

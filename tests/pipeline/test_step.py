@@ -430,7 +430,7 @@ steps:
 
 
 def test_evidence_is_requested_only_by_an_adaptive_ladder() -> None:
-    """A journal of a hundred thousand steps is not read for a step that goes by nothing."""
+    """The journal is not read for a step that does not need its statistics."""
     asked: list[str] = []
 
     def evidence() -> Evidence:
@@ -456,7 +456,7 @@ def test_evidence_is_requested_only_by_an_adaptive_ladder() -> None:
     ],
 )
 def test_a_mapping_that_is_not_a_schema_is_an_error_of_its_step(schema: dict[str, Any], hint: str) -> None:
-    """It would accept other values than were meant."""
+    """It would accept unintended values."""
     spec = AgentSpec(model="openai:gpt-4o-mini")
     for build in (
         lambda: Step("ask", spec, schema),

@@ -252,7 +252,7 @@ def test_a_provider_error_in_mid_stream_is_read_like_any_reply():
 
 
 def test_a_resumed_run_is_streamed_like_a_new_one():
-    """Only what had not ended has events; the stream ends with the same result as `resume`."""
+    """Only unsettled steps have events; the stream ends with the same result as `resume`."""
     model = Streaming(REPLY)
     pipeline = Call("draft", function=str.upper) >> Human("ok", "Send?") >> model.step("sort")
     paused = Runner(pipeline).run_sync("x").paused

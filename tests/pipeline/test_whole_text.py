@@ -132,7 +132,7 @@ def test_text_that_stays_cut_degrades(own: bool) -> None:
 @pytest.mark.parametrize("rest", ["the boat is ready.", "I have no idea.", "Dear Bob, all is well."])
 @pytest.mark.parametrize("contract", [None, {"type": "string"}, Output.block("")])
 def test_words_that_do_not_continue_the_cut_text_are_not_its_rest(rest: str, contract: Any) -> None:
-    """Without a seam they may be the rest alone, and what was written before would be lost."""
+    """Without an overlap they may be only the rest, and the first part would be lost."""
     run = ran(Replies((CUT, "length"), (rest, "stop")), own=False, contract=contract)
     outcome = run.step("mail").outcome
     assert (run.status, outcome.text) == (RunStatus.DEGRADED, CUT)

@@ -28,7 +28,7 @@ def test_no_repair_is_riskier_than_allowed(case: Case) -> None:
 
 
 def test_no_two_cases_share_a_name() -> None:
-    """A failing test names one case."""
+    """A failing test identifies one case."""
     assert [name for name, count in Counter(case.name for case in ALL).items() if count > 1] == []
 
 

@@ -92,5 +92,5 @@ def test_more_than_two_thousand_blanks_at_the_end_are_a_runaway(blank: int, runs
 @given(st.text(max_size=400), st.text(min_size=1, max_size=200).filter(str.strip), st.integers(0, 199))
 @examples(100)
 def test_any_words_repeated_for_long_enough_are_a_runaway(before: str, again: str, cut: int) -> None:
-    """Whatever stands before them, and wherever the last of them ends."""
+    """Whatever precedes them, and wherever the last repetition ends."""
     assert find_runaway(before + again * (5_000 // len(again) + 2) + again[: cut % len(again)]) is not None

@@ -17,7 +17,7 @@ FOUND = [json.loads(line) for line in LINES if line]
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{n}-{case['why']}") for n, case in enumerate(FOUND)])
 def test_fuzzing_finds_stay_repaired(case):
-    """It ends, says why it refuses, and accepts only what is valid."""
+    """Reading terminates, rejections have a reason, and accepted values are valid."""
     contract = compile_contract(case["schema"] or True)
     outcome = read(case["text"], contract, truncated=case["truncated"])
     if isinstance(outcome, Accepted):
@@ -32,7 +32,7 @@ def test_fuzzing_finds_stay_repaired(case):
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{n}-{case['why']}") for n, case in enumerate(FOUND)])
 def test_fuzzing_finds_read_the_same_in_chunks(case):
-    """Character by character, as whole."""
+    """Character by character, the result is the same."""
     contract = compile_contract(case["schema"] or True)
     reader = StreamReader(contract)
     for char in case["text"]:
@@ -44,7 +44,7 @@ def test_fuzzing_finds_read_the_same_in_chunks(case):
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{n}-{case['why']}") for n, case in enumerate(FOUND)])
 def test_paths_that_were_final_are_in_the_outcome(case):
-    """Values only grow, and nothing final is taken back."""
+    """Values only grow, and final values do not change."""
     text = case["text"]
     for size in (1, 5, 20):
         pieces = [text[at : at + size] for at in range(0, len(text), size)]

@@ -41,7 +41,7 @@ def test_text_around_a_value_is_checked_in_linear_time(name: str) -> None:
 
 
 def test_a_number_far_after_a_name_is_not_its_value() -> None:
-    """The work for each name in a line of megabytes does not grow with the line."""
+    """The work for each name in a line does not grow with the length of the line."""
     assert isinstance(read('{"count": 3}\nThe count is 4' + " and so on" * 100 + " 3", ORDER), Rejected)
     assert isinstance(read('{"count": 3}\nThe count is 3' + " and so on" * 100 + " 4", ORDER), Accepted)
 
@@ -72,7 +72,7 @@ def test_a_correction_is_found_only_at_the_beginning_of_a_line_or_sentence() -> 
 
 @pytest.mark.parametrize("name", [name for name, value in vars(phrases).items() if isinstance(value, Phrases)])
 def test_no_phrase_is_passed_over_by_the_quick_look(name: str) -> None:
-    """The linear automaton says no only where the expression does."""
+    """The linear automaton rejects only what the expression rejects."""
     sought: Phrases = getattr(phrases, name)
 
     # The strategy is built once: that takes seconds for the longest expression, and Hypothesis may not keep it.

@@ -61,7 +61,7 @@ def exact(value: Any) -> str:
 def test_valid_json_is_returned_as_it_is(
     pair: Pair, layout: dict[str, Any], truncated: bool | None, risk: Risk
 ) -> None:
-    """Valid JSON that satisfies its schema is CLEAN, without repairs, and equal to what `json.loads` gives."""
+    """Valid JSON that satisfies its schema is CLEAN, without repairs, and equals the result of `json.loads`."""
     assume(pair.schema.get("type") != "string")  # a contract for text has a rule of its own
     text = json.dumps(pair.value, **layout)
     outcome = read(text, pair.schema, truncated=truncated, risk=risk)
@@ -71,7 +71,7 @@ def test_valid_json_is_returned_as_it_is(
 
 @given(models(), LAYOUTS)
 def test_valid_json_of_a_type_is_returned_as_it_is(made: tuple[Any, Any], layout: dict[str, Any]) -> None:
-    """JSON that pydantic takes strictly is CLEAN and the value that pydantic makes of it."""
+    """JSON that pydantic accepts strictly is CLEAN, with the value that pydantic returns."""
     model, data = made
     text = json.dumps(data, **layout)
     outcome = read(text, model)
@@ -87,7 +87,7 @@ def test_valid_json_of_a_type_is_returned_as_it_is(made: tuple[Any, Any], layout
 @example("\ud800", {}, {})
 @example('{"a": "\\ud800"}', {}, {"risk": Risk.LOSSY})
 def test_no_text_raises(text: str, schema: dict[str, Any], options: dict[str, Any]) -> None:
-    """Any text against any schema gives an outcome that can be printed, stored and sent back."""
+    """Any text with any schema yields an outcome that can be printed, stored and sent back."""
     outcome = read(text, schema, **options)
     assert isinstance(outcome, Accepted | Rejected)
     assert outcome.text == text
@@ -105,7 +105,7 @@ def test_no_text_raises(text: str, schema: dict[str, Any], options: dict[str, An
 @given(st.text(st.sampled_from("{}[]\":, 1a\\`'\n"), min_size=1, max_size=5), SOUP.map(lambda s: s[:6]), SCHEMAS)
 @examples(60)
 def test_work_grows_with_the_text(unit: str, head: str, schema: dict[str, Any]) -> None:
-    """Twice as much of anything takes no more than about twice as many steps."""
+    """Twice the text takes at most about twice the steps."""
     once, twice = (steps_of(head + unit * count, schema) for count in (200, 400))
     assert twice < 3 * once + 5_000
 
@@ -155,21 +155,21 @@ FLOODS = {
     ids=["any", "object"],
 )
 def test_too_many_values_take_linear_time(flood: str, schema: dict[str, Any]) -> None:
-    """No run of brackets, quotes, marks or half values makes the reader go back over and over."""
+    """No sequence of brackets, quotes, marks or incomplete values causes repeated backtracking."""
     head, unit, tail = FLOODS[flood]
     once, twice = (steps_of(head + unit * count + tail, schema) for count in (500, 1_000))
     assert twice < 3 * once + 5_000
 
 
 def test_the_places_of_repaired_members_are_found_in_linear_work() -> None:
-    """Every member has a repair of its own, and each is looked for among its siblings."""
+    """Every member has a repair, and each is located among its siblings."""
     texts = ("{" + ", ".join(f"'k{index}': None" for index in range(count)) + "}" for count in (1_000, 2_000))
     once, twice = (steps_of(text, {}) for text in texts)
     assert twice < 3 * once
 
 
 def test_the_original_text_of_a_repair_is_cut_before_it_is_copied() -> None:
-    """Thousands of edits that are about the whole text must not copy it thousands of times."""
+    """Thousands of edits that concern the whole text must not copy it thousands of times."""
     copied = 0
 
     class Text(str):
@@ -189,13 +189,13 @@ def test_the_original_text_of_a_repair_is_cut_before_it_is_copied() -> None:
 
 @pytest.mark.parametrize("text", ['{"a": "1%sx"}', '{"a": 1%sx}'])
 def test_space_in_a_number_takes_linear_work(text: str) -> None:
-    """The search for a currency does not restart at each blank, which would take days."""
+    """The search for a currency does not restart at each blank."""
     schema = {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]}
     assert isinstance(read(text % (" " * 1_000_000), schema), Rejected)
 
 
 def test_a_string_that_never_ends_is_looked_through_once() -> None:
-    """Each of these quotes may open a string that never ends: to try one after the other would take quadratic time."""
+    """Each of these quotes may begin an endless string; trying them one by one would be quadratic."""
     outcome = read('{"kind": "say", "text": "Hi.", "mood": {"now": ? ' + '\\"' * 50_000, Output.event(["say"]))
     assert isinstance(outcome, Accepted)
     assert outcome.value.text == "Hi."
@@ -203,13 +203,13 @@ def test_a_string_that_never_ends_is_looked_through_once() -> None:
 
 @pytest.mark.parametrize("bomb", ["[", '{"a":', '[{"a":', "{'a':[", "[[1],"])
 def test_depth_is_bounded(bomb: str) -> None:
-    """A hundred thousand levels are refused, whatever they are made of."""
+    """A hundred thousand levels are rejected, whatever they consist of."""
     outcome = read(bomb * 100_000, {})
     assert isinstance(outcome, Rejected)
 
 
 def test_a_complete_bomb_is_too_large() -> None:
-    """Valid JSON beyond the depth allowed is refused, and the limit is the caller's."""
+    """Valid JSON beyond the allowed depth is rejected, and the caller sets the limit."""
     text = "[" * 1_000 + "]" * 1_000
     outcome = read(text, {})
     assert isinstance(outcome, Rejected)
@@ -244,7 +244,7 @@ def steps_of(text: str, schema: dict[str, Any]) -> int:
 @examples(400)
 @given(whole_objects(st.text(st.one_of(CALM, TRICKY), max_size=12)), st.sampled_from(sorted(DAMAGE)), st.booleans())
 def test_lossless_damage_is_repaired_or_rejected(pair: Pair, name: str, odd: bool) -> None:
-    """One departure from JSON gives the same value with at least one repair, or a rejection; never another value."""
+    """One deviation from JSON yields the same value with at least one repair, or a rejection."""
     text = DAMAGE[name](pair.value)
     _undone(pair, text, odd=odd and name != "no-break spaces")
 
@@ -256,7 +256,7 @@ def test_lossless_damage_is_repaired_or_rejected(pair: Pair, name: str, odd: boo
     )
 )
 def test_the_quick_way_and_the_careful_way_agree(text: str) -> None:
-    """An odd space, which only the careful way reads, changes no value."""
+    """An unusual space, which only the slow path reads, changes no value."""
     assume("\\u" not in text)
     quick, careful = read(text, {}), read(_oddly_spaced(text), {})
     if isinstance(quick, Accepted) and isinstance(careful, Accepted):
@@ -301,7 +301,7 @@ LOOSE_MEMBERS = st.tuples(
 @example("[1, /* two */: 2]")
 @example('{a:\'x\', "g\\"h":1, }')
 def test_rewritten_text_equals_the_result_of_the_parser(text: str) -> None:
-    """The quick way through common damage gives the value, the trust and the repairs of the machine, or nothing."""
+    """The fast path for common damage yields the same value, trust and repairs as the parser, or nothing."""
     quick, careful = read(text, {}), read(text, {}, limits=Limits(max_depth=DEPTH - 1))
     if isinstance(quick, Accepted):
         assert isinstance(careful, Accepted)
@@ -316,21 +316,21 @@ def _oddly_spaced(text: str) -> str:
 
 @given(whole_objects(st.text(CALM, max_size=12)), st.sampled_from(sorted(CALM_DAMAGE)))
 def test_other_quotes_are_repaired_or_rejected(pair: Pair, name: str) -> None:
-    """Other quotes around strings that hold no quotes give the same value, or a rejection."""
+    """Other quotes around strings without quotes yield the same value, or a rejection."""
     _undone(pair, CALM_DAMAGE[name](pair.value))
 
 
 @examples(200)
 @given(whole_objects(st.text(CALM, max_size=8)), MIXED, st.booleans())
 def test_departures_that_meet_are_repaired_or_rejected(pair: Pair, styles: list[Style], declared: bool) -> None:
-    """A departure of its own at each place gives the same value, or a rejection, also if no key is declared."""
+    """A different deviation at each place yields the same value, or a rejection, even without declared keys."""
     text = write(pair.value, *styles)
     _undone(pair if declared else Pair({"type": ["object", "array"]}, pair.value), text)
 
 
 @pytest.mark.parametrize("name", sorted(DAMAGE | CALM_DAMAGE))
 def test_common_damage_is_undone(name: str) -> None:
-    """On a plain record no common departure costs another call."""
+    """On a plain record, no common deviation needs a further call."""
     value = {"name": "Ann Lee", "qty": 3, "tags": ["red", "two words"], "note": None, "items": {"a": True, "b": 1.5}}
     inner = {
         "type": "object",
@@ -377,7 +377,7 @@ def _is_json(text: str, value: Any) -> bool:
     ),
 )
 def test_clean_means_that_the_text_is_the_value(text: str, schema: dict[str, Any]) -> None:
-    """A value without a repair is what `json.loads` gives for the whole text."""
+    """A value without a repair equals the result of `json.loads` for the whole text."""
     outcome = read(text, schema)
     if isinstance(outcome, Accepted) and outcome.trust is Trust.CLEAN:
         assert _is_json(text.strip(), outcome.value)
@@ -390,7 +390,7 @@ PREFIX = re.compile(r"(?<!\w)[ubr]\"", re.I)  # of a string in Python: no word
 @examples(600)
 @given(whole_objects(st.text(CALM, max_size=8)), st.data())
 def test_no_word_is_lost_or_made_up(pair: Pair, data: st.DataObject) -> None:
-    """With one mark of the grammar dropped, doubled or put in, a value holds all words of the text and no others."""
+    """If one structural character is dropped, doubled or inserted, a value has exactly the words of the text."""
     text = json.dumps(pair.value, ensure_ascii=False)
     marks = [index for index, char in enumerate(text) if char in '{}[]",:']
     at = data.draw(st.sampled_from(marks))
@@ -408,7 +408,7 @@ def test_no_word_is_lost_or_made_up(pair: Pair, data: st.DataObject) -> None:
 @examples(300)
 @given(whole_objects(st.text(st.one_of(CALM, TRICKY), max_size=8)), st.sampled_from([None, True]), st.data())
 def test_a_truncated_object_is_never_accepted(pair: Pair, truncated: bool | None, data: st.DataObject) -> None:
-    """No proper prefix of an object passes below the LOSSY ceiling, wherever it is cut; above it, it is called so."""
+    """No proper prefix of an object is accepted below LOSSY; at LOSSY, it is reported as truncated."""
     text = json.dumps(pair.value)
     cut = text[: data.draw(st.integers(0, len(text) - 1))]
     schema = data.draw(st.sampled_from([{}, pair.schema, {key: pair.schema[key] for key in ("type", "properties")}]))
@@ -420,7 +420,7 @@ def test_a_truncated_object_is_never_accepted(pair: Pair, truncated: bool | None
 
 @given(whole_objects(st.text(PLAIN, max_size=8)))
 def test_a_value_at_the_end_of_a_truncated_text_is_not_trusted(pair: Pair) -> None:
-    """Even a complete value may continue if the text was cut right after it; with prose after it, it is complete."""
+    """Even a complete value may continue if the text was cut right after it, unless prose follows it."""
     text = json.dumps(pair.value)
     assert isinstance(read(text, pair.schema, truncated=True), Rejected)
     whole = read(f"{text}\n\nThat is beca", pair.schema, truncated=True)
@@ -436,7 +436,7 @@ def test_a_value_at_the_end_of_a_truncated_text_is_not_trusted(pair: Pair) -> No
 def test_an_accepted_value_satisfies_its_contract_and_is_clean_when_read_again(
     text: str, schema: dict[str, Any], options: dict[str, Any]
 ) -> None:
-    """A recovered value passes the same judge as a first answer, and written as JSON it needs no repair."""
+    """A recovered value passes the same validation as a first answer, and its JSON needs no repair."""
     outcome = read(text, schema, **options)
     if isinstance(outcome, Accepted):
         _holds(outcome, schema)
@@ -444,7 +444,7 @@ def test_an_accepted_value_satisfies_its_contract_and_is_clean_when_read_again(
 
 @given(whole_objects(st.text(st.one_of(CALM, TRICKY), max_size=12)), st.sampled_from(sorted(DAMAGE)))
 def test_a_repaired_value_satisfies_its_contract_and_is_clean_when_read_again(pair: Pair, name: str) -> None:
-    """The same for repaired values."""
+    """The same holds for repaired values."""
     outcome = read(DAMAGE[name](pair.value), pair.schema)
     if isinstance(outcome, Accepted):
         _holds(outcome, pair.schema)
@@ -472,7 +472,7 @@ def _holds(outcome: Accepted[Any], schema: dict[str, Any]) -> None:
     OPTIONS,
 )
 def test_repairs_say_where_they_are(text: str, schema: dict[str, Any], options: dict[str, Any]) -> None:
-    """A span lies in the text and begins with `before`; a path leads into the value; no risk is above the allowed."""
+    """A span is in the text and begins with `before`; a path leads into the value; no risk exceeds the allowed one."""
     outcome = read(text, schema, **options)
     repairs = outcome.repairs if isinstance(outcome, Accepted) else ()
     moved = MOVING.intersection(repair.code for repair in repairs)  # the path is then that before the move
@@ -504,7 +504,7 @@ def _resolves(path: str, value: Any) -> bool:
 
 
 def test_the_field_suggested_for_an_undeclared_key_is_the_same_in_every_process() -> None:
-    """Its sentence is part of prompts, by which recorded replies are found again."""
+    """The suggestion is part of prompts, which identify recorded replies."""
     names = ("pros", "tips", "uses", "cons", "fans", "bugs")
     lists: dict[str, Any] = {name: {"type": "array", "items": {"type": "string"}} for name in names}
     outcome = read('{"listing": ["a"]}', {"type": "object", "properties": lists, "required": [*names]})

@@ -142,7 +142,7 @@ def _keys(extra: dict[str, Any]) -> str:
     ],
 )
 def test_a_later_sentence_that_retracts_the_answer_rejects_the_reply(behind: str) -> None:
-    """In every language of the lists, wherever the sentence has its subject."""
+    """In every supported language, with any subject."""
     outcome = read(f"{SPOKEN}\n\n{behind}", Parcel)
     assert isinstance(outcome, Rejected)
     assert outcome.reason is Reason.AMBIGUOUS
@@ -241,7 +241,7 @@ def test_a_later_sentence_that_retracts_the_answer_rejects_the_reply(behind: str
     ],
 )
 def test_a_later_sentence_that_replaces_a_value_rejects_the_reply(behind: str) -> None:
-    """What the answer holds is denied, or a value it does not hold is asserted."""
+    """It denies a value of the answer, or asserts a different one."""
     outcome = read(f"{SPOKEN}\n\n{behind}", Parcel)
     assert isinstance(outcome, Rejected)
     assert outcome.reason is Reason.AMBIGUOUS
@@ -330,7 +330,7 @@ def test_a_later_sentence_that_replaces_a_value_rejects_the_reply(behind: str) -
     ],
 )
 def test_chatter_after_an_answer_is_harmless(behind: str) -> None:
-    """Explanations, hedges about what could be, and courtesies take nothing back."""
+    """Explanations, hypothetical remarks and courtesies retract nothing."""
     outcome = read(f"```json\n{SPOKEN}\n```\n\n{behind}", Parcel)
     assert isinstance(outcome, Accepted)
     assert outcome.value == Parcel(**ANSWER)
@@ -407,7 +407,7 @@ def test_the_same_day_or_time_after_the_answer_is_harmless(behind: str) -> None:
     ],
 )
 def test_an_answer_called_an_example_afterwards_is_rejected(behind: str) -> None:
-    """What is made up is refused, though it satisfies the contract."""
+    """A made-up answer is rejected, even if it satisfies the contract."""
     assert isinstance(read(f"{SPOKEN}\n\n{behind}", Parcel), Rejected)
 
 
@@ -463,7 +463,7 @@ def test_an_answer_called_an_example_afterwards_is_rejected(behind: str) -> None
     ],
 )
 def test_an_example_next_to_a_request_is_not_an_answer(before: str) -> None:
-    """Nothing was given to answer, or the words before the value forbid it."""
+    """There was no input, or the words before the value rule it out."""
     assert isinstance(read(before + SPOKEN, Parcel), Rejected)
 
 
@@ -487,7 +487,7 @@ def test_an_example_next_to_a_request_is_not_an_answer(before: str) -> None:
     ],
 )
 def test_words_about_the_form_or_the_task_do_not_disown_the_answer(before: str) -> None:
-    """Only what is said of the answer itself counts."""
+    """Only statements about the answer itself count."""
     assert isinstance(read(before + SPOKEN, Parcel), Accepted)
 
 
@@ -502,13 +502,13 @@ def test_words_about_the_form_or_the_task_do_not_disown_the_answer(before: str) 
     ],
 )
 def test_words_after_an_answer_that_do_not_call_it_a_guess_leave_it_as_it_is(behind: str) -> None:
-    """A denied guess, a turn of speech, and an offer."""
+    """A negated guess, an idiom, and an offer."""
     assert isinstance(read(f"{SPOKEN}\n\n{behind}", Parcel), Accepted)
 
 
 @pytest.mark.parametrize("form", ["Soit {}, soit {}.", "One says {}. The other says {}. Both are plausible."])
 def test_answers_without_a_preference_are_rejected(form: str) -> None:
-    """Alternatives in prose that is not only between the answers."""
+    """Including alternatives with prose around them."""
     outcome = read(form.format(SPOKEN, SPOKEN.replace("sea", "air")), Parcel)
     assert isinstance(outcome, Rejected)
     assert outcome.reason is Reason.AMBIGUOUS
@@ -534,7 +534,7 @@ def test_answers_without_a_preference_are_rejected(form: str) -> None:
     "form", ["{}\n\n%s\n\n{}", "```json\n{}\n```\n%s {}", "```json\n{}\n```\n\n%s\n\n```json\n{}\n```"]
 )
 def test_a_sentence_that_retracts_the_first_of_two_answers_selects_the_second(between: str, form: str) -> None:
-    """Its negation is about the answer before it, wherever the second one is."""
+    """Its negation refers to the answer before it, wherever the second one is."""
     text = (form % between).format(SPOKEN.replace("sea", "air"), SPOKEN)
     assert read(text, Parcel).value == Parcel(**ANSWER)
 
@@ -544,7 +544,7 @@ def test_a_sentence_that_retracts_the_first_of_two_answers_selects_the_second(be
     ["The following answer is incorrect.", "This one is wrong.", "The older record is outdated.", "It is not:"],
 )
 def test_a_sentence_that_may_disown_the_second_of_two_answers_rejects_the_reply(between: str) -> None:
-    """It may be about the answer that follows it."""
+    """It may refer to the answer that follows it."""
     assert isinstance(read(f"{SPOKEN.replace('sea', 'air')}\n\n{between}\n\n{SPOKEN}", Parcel), Rejected)
 
 
@@ -564,7 +564,7 @@ def test_a_sentence_that_may_disown_the_second_of_two_answers_rejects_the_reply(
 )
 @pytest.mark.parametrize("form", ["{}\n\n%s\n\n{}", "```json\n{}\n```\n%s\n```json\n{}\n```"])
 def test_the_last_answer_needs_words_that_say_it_is_the_answer(between: str, form: str) -> None:
-    """Or words that say that the one before it is not."""
+    """Or words that say that the previous one is not the answer."""
     text = (form % between).format(SPOKEN.replace("sea", "air"), SPOKEN)
     assert isinstance(read(text, Parcel), Rejected)
 
@@ -584,19 +584,19 @@ def test_the_last_answer_needs_words_that_say_it_is_the_answer(between: str, for
     ],
 )
 def test_the_last_answer_wins_where_words_say_so(text: str) -> None:
-    """A line that is commented out is none."""
+    """A line that is commented out does not count."""
     assert read(text.format(SPOKEN.replace("sea", "air"), SPOKEN), Parcel).value == Parcel(**ANSWER)
 
 
 @pytest.mark.parametrize("draft", ["Draft: {}", "```json\n{}\n```", "{}\n\nWait, that's wrong."])
 def test_an_answer_in_a_string_replaces_its_draft(draft: str) -> None:
-    """JSON in a string on a line of its own has the place of JSON on a line of its own."""
+    """JSON in a string on a separate line counts like JSON on a separate line."""
     first = draft.format(SPOKEN.replace("sea", "air"))
     assert read(f"{first}\nCorrected version:\n{json.dumps(SPOKEN)}", Parcel).value == Parcel(**ANSWER)
 
 
 def test_a_draft_without_its_final_answer_is_rejected() -> None:
-    """The announced answer is somewhere else."""
+    """The announced answer is missing."""
     assert isinstance(read(f"Draft: {SPOKEN}\nFinal answer: see the attachment", Parcel), Rejected)
 
 
@@ -617,7 +617,7 @@ def test_a_draft_without_its_final_answer_is_rejected() -> None:
     ],
 )
 def test_fields_are_not_taken_from_a_member_that_is_not_the_answer(name: str) -> None:
-    """The name of the member says that it holds something else."""
+    """The name of the member says that it contains something else."""
     assert isinstance(read(json.dumps({name: ANSWER}), Parcel), Rejected)
 
 
@@ -635,7 +635,7 @@ def test_the_answer_to_the_next_input_is_not_the_answer() -> None:
 
 
 def test_a_correction_next_to_the_answer_in_an_envelope_rejects_the_reply() -> None:
-    """Whatever the correction says."""
+    """Whatever the content of the correction."""
     assert isinstance(read(json.dumps({"answer": ANSWER, "correction": "shelf D1"}), Parcel), Rejected)
 
 
@@ -652,7 +652,7 @@ def test_a_correction_next_to_the_answer_in_an_envelope_rejects_the_reply() -> N
     ],
 )
 def test_a_key_that_may_be_meant_for_an_empty_field_rejects_the_reply(extra: dict[str, Any]) -> None:
-    """Opposites and other units are never renamed, and words of one root are never dropped."""
+    """Antonyms and other units are never renamed, and words with the same root are never dropped."""
     assert isinstance(read(_keys(extra), Parcel), Rejected)
 
 
@@ -668,7 +668,7 @@ def test_a_key_that_may_be_meant_for_an_empty_field_rejects_the_reply(extra: dic
     ],
 )
 def test_a_key_about_the_record_or_the_work_is_ignored(extra: dict[str, Any]) -> None:
-    """Though a field of such a type is empty."""
+    """Even if a field of such a type is empty."""
     outcome = read(_keys(extra), Parcel)
     assert isinstance(outcome, Accepted)
     assert outcome.value == Parcel(code="PX-20")
@@ -730,13 +730,13 @@ def test_a_key_that_corrects_the_fields_next_to_it_rejects_the_reply(extra: dict
     "text", ["None found: []", "There are no parcels, so the list is empty: `[]`.", "Result:\n\n[]"]
 )
 def test_an_announced_empty_list_at_the_end_is_the_answer(text: str) -> None:
-    """Where a list is wanted."""
+    """If a list was requested."""
     assert read(text, list[Parcel]).value == []
 
 
 @pytest.mark.parametrize("text", ["I looked at parcels[] and found nothing.", "Empty: [] means no parcels."])
 def test_empty_brackets_in_a_sentence_are_not_an_answer(text: str) -> None:
-    """They are a part of it."""
+    """They are part of the sentence."""
     assert isinstance(read(text, list[Parcel]), Rejected)
 
 
@@ -745,19 +745,19 @@ def test_empty_brackets_in_a_sentence_are_not_an_answer(text: str) -> None:
     ["{one}\n\n```json\n{two}\n```", "```json\n[{one}, {two}]\n```\nand also {three}", "```json\n{one}\n```\n\n{two}"],
 )
 def test_another_item_next_to_an_item_or_below_the_list_rejects_the_reply(form: str) -> None:
-    """A list of one may have been meant to hold both."""
+    """A list of one item may have been meant to contain both."""
     one, two, three = (json.dumps({"code": code}) for code in ("A", "B", "C"))
     assert isinstance(read(form.format(one=one, two=two, three=three), list[Parcel]), Rejected)
 
 
 def test_an_item_of_the_list_may_be_shown_next_to_it() -> None:
-    """It adds nothing."""
+    """It adds no information."""
     text = '```json\n[{"code": "A"}, {"code": "B"}]\n```\nThe first one is {"code": "A"}.'
     assert read(text, list[Parcel]).value == [Parcel(code="A"), Parcel(code="B")]
 
 
 def test_footnotes_and_their_numbers_are_prose() -> None:
-    """A number in brackets before words is no answer, wherever it is."""
+    """A number in brackets before words is not an answer."""
     assert read(f"As [1] and [2, 3] say, the entry reads:\n{SPOKEN}\n[1] Register, p. 9", Parcel).value == Parcel(
         **ANSWER
     )
@@ -834,7 +834,7 @@ def test_an_answer_next_to_a_failure_is_in_doubt(beside: dict[str, Any], is_harm
     [({"count": 3}, False), ({"next_cursor": "x7"}, False), ({"count": 2}, True), ({"next_page": None}, True)],
 )
 def test_a_list_that_is_only_part_of_the_answer_rejects_the_reply(beside: dict[str, Any], is_harmless: bool) -> None:
-    """Its count differs, or there is a next page."""
+    """Its length differs from the stated count, or there is a next page."""
     assert isinstance(read(json.dumps({"items": ["a", "b"], **beside}), list[str]), Accepted) is is_harmless
 
 
@@ -895,7 +895,7 @@ def test_an_item_that_is_called_uncertain_rejects_the_list(behind: str) -> None:
 
 
 def test_an_item_below_the_answer_is_not_dropped() -> None:
-    """It has the keys of an item of one of the answer's lists."""
+    """It has the keys of an item in one of the answer's lists."""
 
     class Stop(BaseModel):
         place: str
@@ -962,7 +962,7 @@ def test_a_form_next_to_a_request_for_information_is_no_answer(wanted: str) -> N
 
 
 def test_objects_next_to_each_other_are_kept_by_a_schema_without_required_keys() -> None:
-    """Only thoughts next to the answer make an envelope."""
+    """Only reasoning next to the answer makes an envelope."""
     schema = {"type": "object", "properties": {"kind": {"type": "string"}, "note": {"type": "string"}}}
     reply = {"size": 3, "parcel": {"kind": "box"}, "origin": {"city": "Kiel"}}
     outcome = read(json.dumps(reply), schema)

@@ -103,7 +103,7 @@ ROWS = "\n".join(f'{{"a": {number}}}' for number in range(500))
 
 @pytest.mark.parametrize("contract", [{"type": "array", "items": SCHEMA}, {}])
 def test_each_row_of_json_lines_is_collected(contract: dict[str, Any]) -> None:
-    """Rows of one list are one answer, however many they are."""
+    """Rows of one list are one answer, however many there are."""
     outcome = read(ROWS, contract)
     assert isinstance(outcome, Accepted)
     assert outcome.value == [{"a": number} for number in range(500)]
@@ -112,7 +112,7 @@ def test_each_row_of_json_lines_is_collected(contract: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("pick", ["last", "first", "error"])
 def test_more_answers_than_the_limit_are_not_the_last_ones_that_were_read(pick: Any) -> None:
-    """A reply with more candidates than allowed is TOO_LARGE, instead of giving the last one within the limit."""
+    """A reply with more candidates than allowed is TOO_LARGE, instead of returning the last one within the limit."""
     text = " or rather ".join(f'{{"a": {number}}}' for number in range(100))
     outcome = read(text, SCHEMA, pick=pick)
     assert isinstance(outcome, Rejected)
@@ -128,7 +128,7 @@ EVENT = Output.event(["say", "act"], ["mood"])
     ["Aye.", '{"kind": "SAY", "text": "Aye.", "mood": "glad"}', '{"kind": "say", "text": "Aye."}', '{"text": "Aye."}'],
 )
 def test_an_event_keeps_to_the_allowed_risk(text: str) -> None:
-    """With `risk=LOSSLESS`, an event that takes an inferred repair is rejected."""
+    """With `risk=LOSSLESS`, an event that needs an inferred repair is rejected."""
     assert isinstance(read(text, EVENT), Accepted)
     outcome = read(text, EVENT, risk=Risk.LOSSLESS)
     assert isinstance(outcome, Rejected)
@@ -143,7 +143,7 @@ def test_an_event_keeps_to_the_allowed_risk(text: str) -> None:
     ],
 )
 def test_a_rejection_has_the_reply_as_it_was_written(text: str, contract: Any) -> None:
-    """`text` is the whole reply, also if its JSON was written as a string, or a part was set aside."""
+    """`text` is the whole reply, even if its JSON was inside a string, or a part was set aside."""
     outcome = read(text, contract)
     assert isinstance(outcome, Rejected)
     assert outcome.text == text
@@ -167,7 +167,7 @@ def test_the_draft_of_json_in_a_string_has_the_position_of_the_string() -> None:
 
 @pytest.mark.parametrize(("payload", "reason"), [("none of them", Reason.MALFORMED), ("null", Reason.INVALID)])
 def test_an_unusable_payload_reports_the_reason_in_strict_and_lenient_mode(payload: str, reason: Reason) -> None:
-    """Between its tags, what is not JSON is malformed and other JSON is invalid; NO_JSON is for an empty payload."""
+    """Between its tags, invalid JSON is malformed, other JSON is invalid, and an empty payload is NO_JSON."""
     for strict in (True, False):
         outcome = read(f"<result>{payload}</result>", Output.tagged("result", SCHEMA, strict=strict))
         assert isinstance(outcome, Rejected)

@@ -141,7 +141,7 @@ def test_a_control_character_after_a_colon_is_not_a_path() -> None:
 
 
 def test_a_bracket_that_may_belong_elsewhere_is_not_taken_for_certain() -> None:
-    """Lists stand beside other items: nothing says which of them the missing closer belongs to."""
+    """Next to several lists, it is unknown which one the missing bracket closes."""
     schema = {"type": "object", "properties": {"a": {}, "b": {"type": "integer"}}, "required": ["a", "b"]}
     outcome = read('{"a": [[1, 2], [3, 4, 5], "b": 2}', schema)
     assert not isinstance(outcome, Accepted) or outcome.value["a"] in ([[1, 2], [3, 4, 5]], [[1, 2], [3, 4], 5])
@@ -304,7 +304,7 @@ SAMPLES: list[Any] = [
 
 
 def test_an_unchanged_value_has_no_edits_and_no_issues() -> None:
-    """Whatever `fit` says may stay is what coercion makes of it; of all else it says nothing."""
+    """What `fit` leaves unchanged equals the result of coercion."""
     shape, rng, stays = Output.json(MIXED).shape, random.Random(4), 0  # noqa: S311
     for _ in range(4_000):
         names = rng.sample(list(MIXED["properties"]), rng.randrange(1, 4))
@@ -473,7 +473,7 @@ def test_a_number_is_not_certain_until_its_end_arrives() -> None:
 
 @pytest.mark.parametrize(("key", "value"), [("limit", {"city": "Oslo", "limit": 3}), ("extra", None)])
 def test_only_a_declared_key_shows_where_a_string_without_its_quotes_ended(key: str, value: Any) -> None:
-    """`limit` is a field; `extra` may as well be a word of the text before it."""
+    """`limit` is a field; `extra` may be a word of the text before it."""
     schema = {"type": "object", "properties": {"city": {"type": "string"}, "limit": {"type": "integer"}}}
     outcome = read(f'{{"city": "Oslo, {key}": 3}}', schema)
     assert (outcome.value if isinstance(outcome, Accepted) else None) == value
@@ -490,7 +490,7 @@ def test_only_a_declared_key_shows_where_a_string_without_its_quotes_ended(key: 
     ],
 )
 def test_streamed_text_gives_the_same_nodes_as_complete_text(text: str, is_scanned: bool) -> None:
-    """Of a closed container of valid JSON, a stream keeps the value alone and finds its nodes in the text."""
+    """A stream keeps only the value of a closed container, and locates its nodes later."""
     doubled = text.startswith("{{")
     parser, whole = Parser(text, 0, doubled=doubled, growing=True), Parser(text, 0, doubled=doubled).parse()
     pieces = (parser.resume(f"{text} the end"[:end]) for end in range(1, len(text) + 8))

@@ -193,14 +193,14 @@ def test_no_text_raises(text: str) -> None:
     ],
 )
 def test_a_strict_payload_is_json_to_the_letter(payload: str, reason: Reason, code: str) -> None:
-    """What two parsers would read differently is nobody's clear answer."""
+    """Text that two parsers would read differently has no certain meaning."""
     outcome = read(f"<r>{payload}</r>", Output.tagged("r", {}))
     assert isinstance(outcome, Rejected)
     assert (outcome.reason, outcome.issues[0].code) == (reason, code)
 
 
 def test_the_same_value_twice_is_one_value() -> None:
-    """Nothing has to be chosen."""
+    """There is no choice to make."""
     assert read('<r>{"a": 1, "a": 1}</r>', Output.tagged("r", {})).value == {"a": 1}
 
 
@@ -230,7 +230,7 @@ def test_the_same_value_twice_is_one_value() -> None:
     ],
 )
 def test_a_block_is_found_and_taken_out_of_the_prose(text: str, fields: object, prose: str, trust: Trust) -> None:
-    """Reasoning leads nothing and is no prose, nor is a fence; a trailing comma is no reason for a call."""
+    """Reasoning and fences are not part of the prose, and a trailing comma needs no further call."""
     outcome = read(text, Output.block("plan"))
     assert isinstance(outcome, Accepted)
     assert (outcome.value.fields, outcome.value.prose, outcome.trust) == (fields, prose, trust)
@@ -241,7 +241,7 @@ def test_a_block_is_found_and_taken_out_of_the_prose(text: str, fields: object, 
     ['{"plan": 1, "plan": 2}', "{'plan': 1, 'plan': 2}", "{'plan': {'a': 1, 'a': 2}}", "{plan: 'a'}", "{'plan': '"],
 )
 def test_a_block_with_a_choice_left_open_is_not_a_block(text: str) -> None:
-    """Nothing is chosen or closed, and only the wrapping is repaired."""
+    """Nothing is chosen or closed; only the wrapping is repaired."""
     assert isinstance(read(text, Output.block("plan")), Rejected)
 
 

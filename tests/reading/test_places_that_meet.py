@@ -94,7 +94,7 @@ REJECTED: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("reply", "contract", "value"), READ)
 def test_what_meets_at_one_place_is_read_as_it_was_meant(reply: str, contract: Any, value: Any) -> None:
-    """Also when the reply arrives in pieces."""
+    """Even if the reply arrives in chunks."""
     outcome = read(reply, contract)
     assert outcome.value == value
     reader: StreamReader[Any] = StreamReader(contract)
@@ -112,5 +112,5 @@ def test_what_could_be_read_in_two_ways_is_rejected(reply: str, contract: Any) -
 
 
 def test_reading_ignores_keywords_that_are_not_of_json_schema() -> None:
-    """As the specification of JSON Schema asks; `aros read` and blueprints name a keyword that is only misspelt."""
+    """As JSON Schema specifies; `aros read` and blueprints report misspelt keywords."""
     assert read('{"a": 1}', {"type": "object", "propertiesOrder": ["a"]}).value == {"a": 1}

@@ -162,7 +162,7 @@ def test_fields_and_values_named_like_function_words_change_no_meaning() -> None
 
 
 def test_of_sentences_of_many_wordings_most_doubts_and_hardly_any_harmless_ones_reject_the_reply() -> None:
-    """The figures of decision 029, less a few."""
+    """Slightly below the figures of decision 029."""
     rows = list(measured.rows(measured.FILES[0]))
     assert sum(row.recognized for row in rows[:5]) >= 105
     assert sum(row.recognized for row in rows[5:]) >= 115
@@ -171,7 +171,7 @@ def test_of_sentences_of_many_wordings_most_doubts_and_hardly_any_harmless_ones_
 
 
 def test_of_corrections_of_many_wordings_most_are_recognized_and_hardly_any_harmless_sentence_is() -> None:
-    """The figures of decision 029, less a few."""
+    """Slightly below the figures of decision 029."""
     rows = list(measured.rows(measured.FILES[1]))
     assert sum(row.recognized for row in rows) >= 570
     assert sum(row.accepted for row in rows) >= 555

@@ -128,13 +128,13 @@ def check(text: str, contract: Any, pieces: list[str], **options: Any) -> None:
 
 @given(st.sampled_from(REPLIES), st.lists(st.integers(0, 400), max_size=40))
 def test_any_pieces_keep_the_laws(reply: tuple[str, Any], places: list[int]) -> None:
-    """The outcome is that of the whole; values only grow; what is final is in the outcome."""
+    """The outcome equals that of the whole text, values only grow, and final values are in the outcome."""
     check(*reply, cut(reply[0], places))
 
 
 @pytest.mark.parametrize("reply", REPLIES, ids=lambda reply: reply[0][:30])
 def test_small_pieces_keep_the_laws(reply: tuple[str, Any]) -> None:
-    """Cuts everywhere: inside escapes, surrogate pairs, fences and tags."""
+    """Chunks may end anywhere: inside escapes, surrogate pairs, fences and tags."""
     for size in (1, 2, 3, 7):
         check(*reply, [reply[0][at : at + size] for at in range(0, len(reply[0]), size)])
 
@@ -148,7 +148,7 @@ MUTATIONS = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 2), st.sample
 def test_damaged_replies_keep_the_laws(
     reply: tuple[str, Any], damage: list[tuple[int, int, str]], places: list[int], first: bool
 ) -> None:
-    """Whatever the damage, and whichever answer is picked."""
+    """Whatever the damage, and whichever answer is selected."""
     text, contract = reply
     for place, length, noise in damage:
         start = place % (len(text) + 1)
@@ -173,7 +173,7 @@ def test_damaged_replies_keep_the_laws(
 )
 @pytest.mark.parametrize("pick", ["first", "last"])
 def test_text_that_may_hide_another_answer_makes_nothing_final(text: str, contract: Any, pick: str) -> None:
-    """Behind an answer, in a part that cannot be read yet: another one, or the end of reasoning."""
+    """After an answer, an unreadable part may contain another one, or the end of the reasoning."""
     for size in (1, 2, 3, 5):
         check(text, contract, [text[at : at + size] for at in range(0, len(text), size)], pick=pick)
     for place in range(len(text)):
@@ -211,19 +211,19 @@ def last_of(text: str, contract: Any, **options: Any) -> Partial[Any]:
     ],
 )
 def test_complete_values_are_shown_and_strings_grow(text: str, expected: Any) -> None:
-    """Numbers, literals and keys appear when they are whole; of an escape nothing is shown before its end."""
+    """Numbers, literals and keys appear when complete; an escape is not shown before its end."""
     assert last_of(text, {}).value == expected
 
 
 @pytest.mark.parametrize(("kind", "shown"), [("integer", {}), ("string", {"n": "12"})])
 def test_an_open_string_is_shown_only_where_a_string_is_wanted(kind: str, shown: Any) -> None:
-    """A number in quotes will be converted, also where it may be null: its first digits are not the value."""
+    """A number in quotes will be converted, even if null is allowed, so its first digits are not shown."""
     schema = {"type": "object", "properties": {"n": {"anyOf": [{"type": kind}, {"type": "null"}]}}}
     assert last_of('{"n": "12', schema).value == shown
 
 
 def test_a_value_that_touches_the_end_is_not_final() -> None:
-    """Final is what stands before something else."""
+    """A value is final once something follows it."""
     assert last_of('{"title": "a", "count": 1', OBJECT).final_paths == frozenset({"$.title"})
     assert last_of('{"title": "a", "tags": ["x", "y"], "count": 1,', OBJECT).final_paths == frozenset(
         {"$.title", "$.tags", "$.tags[0]", "$.tags[1]"}
@@ -231,7 +231,7 @@ def test_a_value_that_touches_the_end_is_not_final() -> None:
 
 
 def test_the_items_of_a_set_are_not_final_before_it_ends() -> None:
-    """A later item may equal an earlier one; a list has its items once and for all."""
+    """A later item may equal an earlier one; the items of a list do not change."""
 
     class Tagged(BaseModel):
         names: list[str]
@@ -243,14 +243,14 @@ def test_the_items_of_a_set_are_not_final_before_it_ends() -> None:
 
 
 def test_certain_conversions_are_shown_in_partial_values() -> None:
-    """A number in quotes, where a number is wanted, is shown when it is whole."""
+    """A number in quotes is shown as a number once it is complete."""
     partials, _ = stream("", OBJECT, ['{"title": "a", "count": "1', '2", "tags": '])
     assert [partial.value for partial in partials] == [{"title": "a"}, {"title": "a", "count": 12}]
     assert "$.count" in partials[-1].final_paths
 
 
 def test_a_complete_answer_is_shown_as_its_type_serializes_it() -> None:
-    """At the end of a candidate the defaults of the type are in it, and all of it is final."""
+    """At the end of a candidate, it includes the defaults of the type, and all of it is final."""
     partial = last_of('{"title": "t", "items": [{"sku": "A"}]} and', Order)
     assert partial.value == {"title": "t", "due": None, "items": [{"sku": "A", "qty": 1}], "note": None}
     assert {"$", "$.items[0].qty"} <= partial.final_paths
@@ -269,14 +269,14 @@ class Written(BaseModel):
 
 @pytest.mark.parametrize("size", [1, 4, 200])
 def test_fields_changed_by_a_type_are_not_final_before_the_complete_value(size: int) -> None:
-    """Validators, serializers and settings of a type change what was shown; what stands beside them is final."""
+    """Validators, serializers and settings of a type change the shown value; other fields are final."""
     text = '{"note": " n ", "amount": "1e-07", "code": "ab", "name": " x ", "parts": ["a", "bc"], "day": "2024-05-01"'
     check(text + "} there", Written, [(text + "} there")[at : at + size] for at in range(0, len(text) + 7, size)])
     assert last_of(text + ', "x": 1', Written).final_paths == frozenset({"$.note", "$.day"})
 
 
 def test_an_event_after_words_is_not_final() -> None:
-    """It may be the form of one in a sentence that declines, which is then taken for what was said."""
+    """It may be quoted in a sentence that declines, which then becomes the text of the event."""
     check("I can't {kind: 'say', text: 'a', o", Output.event(["say"]), list("I can't {kind: 'say', text: 'a', o"))
     begin = '{"kind": "say", "text": "Hello", "mood": 3, "x'
     assert last_of(f"Well: {begin}", Output.event(["say"])).final_paths == frozenset()
@@ -284,7 +284,7 @@ def test_an_event_after_words_is_not_final() -> None:
 
 
 def test_with_a_root_validator_nothing_is_final() -> None:
-    """It may change any member; the members of a model inside are certain where only the outer one is judged."""
+    """It may change any member; members of a nested model are final if only the outer model has one."""
 
     class Whole(BaseModel):
         a: int
@@ -309,7 +309,7 @@ def test_a_better_candidate_restarts() -> None:
 
 
 def test_a_snapshot_does_not_change() -> None:
-    """A partial that is looked at later shows the value of its own time."""
+    """A partial value that is accessed later is still that of its own time."""
     partials, _ = stream("", {}, ['{"a": [1, ', '2, {"b": "x', 'y", "c": 1', "}]}"])
     assert [partial.value for partial in partials] == [
         {"a": [1]},
@@ -320,20 +320,20 @@ def test_a_snapshot_does_not_change() -> None:
 
 
 def test_reasoning_is_not_shown() -> None:
-    """JSON in a reasoning block is no answer, closed or not."""
+    """JSON in a reasoning block is not an answer, closed or not."""
     partials, _ = stream("", OBJECT, ["<thi", 'nk>{"title": "no"', "}</thi", "nk>", '{"title": "y'])
     assert [partial.value for partial in partials] == [{"title": "y"}]
 
 
 def test_a_text_between_tags_grows() -> None:
-    """Its white space around is no part of it, nor is the closing tag."""
+    """The surrounding white space and the closing tag are not part of it."""
     partials, _ = stream("", Output.text("r"), ["<r>\n Once", " upon \n", "a</", "r> x"])
     assert [partial.value for partial in partials] == ["Once", "Once upon", "Once upon \na", "Once upon \na"]
     assert partials[-1].final_paths == frozenset({"$"})
 
 
 def test_reasoning_between_tags_is_shown_as_it_comes_and_its_tags_end_nothing() -> None:
-    """A closing tag in reasoning closes nothing, as in a complete reply: what comes before it is not final."""
+    """A closing tag inside reasoning closes nothing, so the text before it is not final."""
     text = "<r><think>not </r> yet</think> tea"
     partials, outcome = stream("", Output.text("r"), [text[:12], text[12:24], text[24:]])
     assert [partial.value for partial in partials] == ["<think>no", "<think>not", "<think>not </r> yet</think> tea"]
@@ -342,12 +342,12 @@ def test_reasoning_between_tags_is_shown_as_it_comes_and_its_tags_end_nothing() 
 
 
 def test_a_path_is_final_once_the_next_key_has_arrived() -> None:
-    """The colon of a known key shows that the object is no envelope; the value behind it need not have begun."""
+    """The colon of a known key proves that the object is not an envelope; its value need not have begun."""
     assert last_of('{"title": "a", "count":', OBJECT).final_paths == frozenset({"$.title"})
 
 
 def test_runaway_whitespace_is_reported() -> None:
-    """A driver may end a stream that only repeats itself; the reader reads on all the same."""
+    """A driver may end a stream that only repeats itself; the reader continues."""
     reader = StreamReader({})
     reader.feed('{"a": 1')
     assert reader.runaway is None
@@ -358,7 +358,7 @@ def test_runaway_whitespace_is_reported() -> None:
 
 
 def test_runaway_repetition_is_reported() -> None:
-    """The same words again and again are reported, a long list of records is not."""
+    """Repeated words are reported, a long list of records is not."""
     again = StreamReader({})
     for _ in range(500):
         again.feed("and then it said ")
@@ -370,7 +370,7 @@ def test_runaway_repetition_is_reported() -> None:
 
 
 def test_the_buffer_is_bounded() -> None:
-    """What is too large is refused as `read` refuses it, and not kept."""
+    """A text that is too large is rejected as by `read`, and is not kept."""
     limits = Limits(max_chars=50)
     text = json.dumps(["word"] * 100)
     _, outcome = stream("", {}, cut(text, list(range(0, 800, 7))), limits=limits)
@@ -381,7 +381,7 @@ def test_the_buffer_is_bounded() -> None:
 
 
 def test_a_closed_stream_rejects_further_chunks() -> None:
-    """One reader reads one reply."""
+    """A reader reads only one reply."""
     reader = StreamReader({})
     reader.close()
     with pytest.raises(UsageError, match="closed"):
@@ -397,7 +397,7 @@ def test_how_the_model_ended_decides_as_in_read(truncated: bool | None) -> None:
 
 
 def test_a_rejection_reports_a_runaway_model() -> None:
-    """However it came, in pieces or whole, and for every kind of contract that rejects it."""
+    """In chunks or as a whole, and for every kind of contract that rejects it."""
     for contract in (OBJECT, Output.tagged("r", OBJECT), Output.text("r"), Output.block("a"), {"type": "string"}):
         for text, code in (
             ('{"title": "x' + " and so on" * 800, "repetition"),
@@ -415,20 +415,20 @@ def test_a_rejection_reports_a_runaway_model() -> None:
 
 
 def test_a_complete_answer_before_endless_white_space_is_accepted() -> None:
-    """That nothing but white space follows shows that it was not cut."""
+    """If only white space follows, the answer was not truncated."""
     assert isinstance(read('{"title": "a"}' + " " * 2_001, OBJECT, truncated=True), Accepted)
     assert isinstance(read('{"title": "a"}' + " " * 100, OBJECT, truncated=True), Rejected)
 
 
 def test_the_text_before_a_runaway_is_kept() -> None:
-    """One copy of the repeated part is kept; a text without a runaway is unchanged."""
+    """One copy of the repeated part is kept; other text is unchanged."""
     assert strip_runaway("It said: " + "no, no. " * 900) == "It said: no, no. "
     assert strip_runaway('{"a": 1,' + "\n" * 3_000) == '{"a": 1,'
     assert strip_runaway("as it is\n\n") == "as it is\n\n"
 
 
 def test_a_stream_with_nothing_to_show_yet_shows_nothing() -> None:
-    """An empty list where an object is wanted is no value: no partial, and never an object of our own."""
+    """An empty list in place of an object is not a value, so there is no partial value."""
     reader = StreamReader({"type": "object", "properties": {"title": {"type": "string"}}})
     shown = [partial.value for char in '[] {"title": 1' if (partial := reader.feed(char)) is not None]
     assert shown == [{}]

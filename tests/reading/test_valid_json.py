@@ -92,7 +92,7 @@ def test_keys_stay_where_a_backslash_calls_for_a_closer_look() -> None:
 
 
 def test_keys_are_renamed_where_a_required_one_is_missing() -> None:
-    """The object does not satisfy the schema as it stands, so that something would be lost."""
+    """Otherwise the object would not satisfy the schema, and something would be lost."""
     schema = {**SETTINGS, "required": ["user"]}
     outcome = read('{"User": "alma", "logFile": "a.log"}', schema)
     assert outcome.value == {"user": "alma", "log_file": "a.log"}
@@ -134,7 +134,7 @@ class Note(BaseModel):
 
 
 def test_a_value_with_dropped_keys_is_never_clean() -> None:
-    """What pydantic would drop silently would be lost: the reader reports it, or finds the field that was meant."""
+    """The reader reports a key that pydantic would drop silently, or finds the intended field."""
     outcome = read('{"text": "a", "Pages": 3}', Note)
     assert outcome.value == Note(text="a", pages=3)
     assert [repair.code for repair in outcome.repairs] == ["near_miss_key"]

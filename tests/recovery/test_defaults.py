@@ -57,7 +57,7 @@ def test_settings_name_attempts_and_stages():
 
 
 def test_the_flat_schema_does_not_take_the_place_of_text_in_the_end():
-    """All fallback stages that the settings switch on have room to run, unless there is less room without it, too."""
+    """There is room for all fallback stages that the settings enable, unless the limit is lower anyway."""
     ladder = ladder_for(JSON, Settings(schema_simplify=True))
     assert ladder.max_stages == sum(stage.fallback for stage in ladder.stages) == 4
     assert (

@@ -41,7 +41,7 @@ def test_ordinary_data_stays(text: str, way: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_text_around_a_secret_is_not_masked(kind: str) -> None:
-    """A repair needs the rest: the fields beside a secret, and what follows it."""
+    """A repair needs the rest: other fields, and the text after a secret."""
     words, _ = KINDS[kind]
     text = json.dumps({"id": "A-17", "note": words, "qty": "many", "city": "Kiel"})
     hidden = json.loads(Vault(text, labelled=True).hide(text))
@@ -76,7 +76,7 @@ def test_of_an_object_without_a_form_its_own_attributes_count_and_none_further_d
 
 
 def test_secrets_are_looked_for_six_levels_deep_and_no_deeper() -> None:
-    """What lies deeper is an object graph, such as a client with its pools, more often than data."""
+    """Deeper values usually belong to an object graph, such as a client with its pools."""
     value: object = {"password": "hunter2"}
     for _ in range(5):
         value = {"inner": value}

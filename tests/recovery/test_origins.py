@@ -68,7 +68,7 @@ def test_every_stage_that_gives_values_is_tried() -> None:
 
 @pytest.mark.parametrize("text", [GOOD, f"Sure: {GOOD}", GOOD.replace("3", '"3"'), GOOD.replace('"', "'")])
 def test_a_value_from_reading_alone_has_the_origin_first(text: str) -> None:
-    """Other systems call that `deterministic`: it needs no stage, and none is run."""
+    """Other systems call this `deterministic`: no stage is needed, and none is run."""
     for ladder in (Ladder(), Ladder.model_validate({"stages": ["deterministic", "llm_repair"]})):
         outcome: Outcome[Item] = climbed(ladder, Reply(text), like=Item)[1]
         assert isinstance(outcome, Accepted)

@@ -59,7 +59,7 @@ def planted(value: Any, text: str, rest: Any) -> Any:
 def test_a_label_in_json_becomes_the_secret_to_the_letter(
     secret: str, value: Any, rest: Any, indent: int | None, plain: bool
 ) -> None:
-    """However the secret was written where it was found, and whatever JSON holds its label."""
+    """In whatever notation the secret was found, and whatever JSON contains its label."""
     for text in (f"the code: {secret} .", json.dumps({"x": f"{secret}"}), json.dumps([secret], ensure_ascii=False)):
         vault = Vault(text, [secret])
         vault.hide(text)

@@ -248,7 +248,7 @@ def test_a_symbol_says_which_character_was_meant() -> None:
 
 
 def test_every_command_prints_texts_that_can_be_seen() -> None:
-    """`rich.text.Text` and `Console` would print what `screen` shows by symbols."""
+    """`rich.text.Text` and `Console` would print characters that `screen` shows as symbols."""
     folder = Path(sys.modules["flujo_aros.cli"].__file__ or "").parent
     for file in folder.rglob("*.py"):
         source = file.read_text(encoding="utf-8")

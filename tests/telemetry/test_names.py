@@ -35,7 +35,7 @@ def test_the_pinned_names_are_those_of_the_conventions_at_their_version() -> Non
 
 
 def test_the_installed_package_knows_the_same_names() -> None:
-    """An older one knows fewer; what it knows must be spelled as we do."""
+    """An older package knows fewer names, which must be spelled the same."""
     known = {value for name, value in vars(gen_ai_attributes).items() if name.startswith("GEN_AI_")}
     operations = {each.value for each in gen_ai_attributes.GenAiOperationNameValues}
     assert names.OPERATION in known
@@ -58,7 +58,7 @@ def test_openinference_has_the_kind_that_we_name() -> None:
 
 
 def test_every_name_of_a_span_an_attribute_and_an_event_is_documented(emitted: Emitted) -> None:
-    """Of real runs that end in every way."""
+    """In real runs that end in every way."""
     good = [boat_step("clean", GOOD), boat_step("mended", MESSY), boat_step("staged", BAD, GOOD)]
     bad = [boat_step("provider", *[ModelHTTPError(500, "m")] * 12)]
     worse = [boat_step("degraded", *[BAD] * 12), Call("count", function=len)]
@@ -75,7 +75,7 @@ def test_every_name_of_a_span_an_attribute_and_an_event_is_documented(emitted: E
 
 
 def test_every_name_of_ours_is_used() -> None:
-    """A constant that nothing uses promises a name that never leaves."""
+    """An unused constant would promise a name that is never exported."""
     folder = Path(str(names.__file__)).parent
     sources = "".join(file.read_text(encoding="utf-8") for file in folder.glob("*.py"))
     constants = [name for name in vars(names) if name.isupper() and name != "VERSION"]

@@ -131,7 +131,7 @@ TOLD: dict[str, tuple[object, dict[str, object], list[tuple[str, str]]]] = {
 
 @pytest.mark.parametrize("name", TOLD)
 def test_a_replay_uses_the_recorded_configuration_of_a_step(journal: Journal, name: str) -> None:
-    """The options of its contract, its own ladder, the budget that decides how the rest of a reply is asked for."""
+    """The options of its contract, its ladder, and the budget that decides how the rest of a reply is requested."""
     contract, options, replies = TOLD[name]
     parts = [Part(text, finish=finish) for text, finish in replies]
     model = Replies([*parts, *[Part("nope")] * 9])

@@ -196,7 +196,7 @@ def test_no_planted_secret_leaves(
 
 @pytest.mark.parametrize("case", ["upper", "lower"])
 def test_a_secret_whose_case_a_template_changes_is_still_masked(emitted: Emitted, tmp_path: Path, case: str) -> None:
-    """Whoever reads a span or the journal can undo `| upper`, so it hides nothing."""
+    """`| upper` can be undone, so it hides nothing."""
     planted = "Pl4nted-Under-A-Key"
     written = getattr(planted, case)()
     agent = Agent(model(f'{{"name": "{written}", "crew": "3",}}'), output_type=Boat)
@@ -223,7 +223,7 @@ def test_the_places_of_repairs_are_true_for_the_masked_text(journal: Journal) ->
 
 
 def test_a_labelled_secret_in_a_reply_is_hidden_where_it_is_quoted_alone(journal: Journal) -> None:
-    """An issue, a repair and the error of a step quote values without the names that they stood under."""
+    """Issues, repairs and errors quote values without their names."""
     contract = {"type": "object", "properties": {"password": {"type": "integer"}}, "required": ["password"]}
     replies = ["{'password': 'hunter2-horse'}", '{"password": "hunter2-horse"}', "my password is hunter2-horse"]
     step = Step("ask", Agent(model(*replies, *replies, *replies)), contract=contract, input="x")

@@ -79,7 +79,7 @@ def test_usage_is_the_same_everywhere_for_parallel_branches(runs: Journal) -> No
 
 
 def test_usage_is_the_same_everywhere_wherever_a_run_is_cancelled(journal: Journal) -> None:
-    """Cancelled after each step that the event loop makes, until the run ends before it can be cancelled."""
+    """Cancelled after each iteration of the event loop, until the run ends before it can be cancelled."""
 
     async def cancelled(pipeline: Pipeline, emitted: Emitted, steps: int) -> bool:
         run = asyncio.ensure_future(Runner(pipeline, observers=[journal, emitted.observer()]).run(""))
@@ -129,7 +129,7 @@ def test_usage_of_an_agent_alone_is_the_same_everywhere(
 
 
 def test_usage_is_the_same_everywhere_for_a_streamed_loop(tmp_path: Path) -> None:
-    """Repairs inside of a loop, streamed: journal and result agree, and each call is counted once."""
+    """With streamed repairs inside a loop, the journal and the result agree, and each call is counted once."""
     model = ScriptedModel("nothing here", "still nothing", '{"a": "x"}', then='{"a": 1}')
     body = Pipeline([Step("in", agent=Agent(model), contract=dict[str, int])])
     results: list[RunResult] = []

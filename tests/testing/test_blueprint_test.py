@@ -44,7 +44,7 @@ def test_it_is_wrong(script_model):
 
 @pytest.mark.slow
 def test_a_test_that_fails_is_reported_once(tmp_path: Path) -> None:
-    """The fixture adds no error of its own, such as a reply that was not reached."""
+    """The fixture adds no errors, such as unused replies."""
     ran = _pytest(tmp_path, _TOO_FEW)
     assert "2 failed in" in ran.stdout, ran.stdout + ran.stderr
 

@@ -51,7 +51,7 @@ def test_a_complete_value_can_be_read_back(name):
 
 @pytest.mark.parametrize("name", [name for name, noise in NOISES.items() if not noise.whole])
 def test_a_lossy_repair_is_rejected(name):
-    """A class that loses a part of the answer never reads as a value."""
+    """A class that loses a part of the answer is never accepted."""
     for reply in noisy_replies(VALUE, seed=3, count=8, noises=[name]):
         outcome = read(reply.text, SCHEMA, truncated=reply.finish_reason == "length")
         assert not isinstance(outcome, Accepted), (reply.text, outcome)

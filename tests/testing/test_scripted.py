@@ -88,7 +88,7 @@ def test_an_unknown_model_name_error_lists_the_known_models():
 
 
 def test_the_fixture_makes_models(script_model, aros_events):
-    """`script_model` makes them, `aros_events` hears what was done with the replies."""
+    """`script_model` creates them, and `aros_events` collects their events."""
     model = script_model("```json\n{'name': 'pen'}\n```")
     output = ran(Agent(model, output_type=NativeOutput(Item), capabilities=[Aros()]), "x")
     assert output == Item(name="pen")

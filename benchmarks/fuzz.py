@@ -21,7 +21,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Literal
 
-from laws import broken_by
+from invariants import read_and_check
 from pydantic import BaseModel, ConfigDict, Field
 
 from flujo_aros import read
@@ -242,7 +242,7 @@ def work(job: tuple[int, int, int]) -> Found:
         begun = time.perf_counter()
         kind, streamed = "broken", rng.random() < STREAMED
         try:
-            outcome, broken = broken_by(text, contract, rng, truncated=truncated, streamed=streamed)
+            outcome, broken = read_and_check(text, contract, rng, truncated=truncated, streamed=streamed)
             kind = outcome.kind
         except Exception as error:  # noqa: BLE001 - any exception is a finding
             broken = [f"raised {error!r}"]

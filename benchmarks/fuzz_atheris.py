@@ -1,8 +1,8 @@
 """Coverage-guided fuzzing: `pip install atheris`, `python benchmarks/fuzz_atheris.py [CORPUS] -max_total_time=300`.
 
-Checks the invariants in `laws.py` for every input that atheris derives from the seeds, which are damaged model replies.
-The options are those of libFuzzer. A failing input is written to a file named `crash-…`; pass that file to reproduce
-it. Inputs whose bugs are fixed are kept in `tests/reading/found.jsonl`.
+Checks the invariants in `invariants.py` for every input that atheris derives from the seeds, which are damaged model
+replies. The options are those of libFuzzer. A failing input is written to a file named `crash-…`; pass that file to
+reproduce it. Inputs whose bugs are fixed are kept in `tests/reading/found.jsonl`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import atheris
 
 with atheris.instrument_imports(include=["flujo_aros.reading", "flujo_aros.contract"]):
     from fuzz import CONTRACTS, reply
-    from laws import broken_by
+    from invariants import read_and_check
 
 SEEDS = 400
 MAX_LENGTH = 4_096
@@ -29,7 +29,7 @@ def check(data: bytes) -> None:
     contract = CONTRACTS[data[0] % len(CONTRACTS)]
     truncated = (None, True, False)[data[1] % 3]
     text = data[3:].decode("utf-8", "replace")
-    _, broken = broken_by(text, contract, random.Random(data[2]), truncated=truncated, streamed=True)
+    _, broken = read_and_check(text, contract, random.Random(data[2]), truncated=truncated, streamed=True)
     if broken:
         print(
             f"{contract.mode} contract {data[0] % len(CONTRACTS)}, truncated={truncated}\n{text!r}", *broken, sep="\n  "

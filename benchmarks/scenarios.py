@@ -59,7 +59,7 @@ from flujo_aros import (
     Trust,
     UsageError,
 )
-from flujo_aros.durable.handle import broken_laws
+from flujo_aros.durable.handle import violations_in_rows
 from flujo_aros.durable.recorder import Keep, RunRecording
 from flujo_aros.durable.store import RunRow, Store
 from flujo_aros.events import StepFinished, StepStarted, TextAppended, TextDelta, TextReplaced, observing
@@ -338,7 +338,7 @@ def scenario(seed: int, store: Store) -> Found:
         return found
     found.status = row.status
     offsets = [text.seq for text in store.texts(run_id)]
-    found.wrong += broken_laws(row, steps, offsets, engine.calls)
+    found.wrong += violations_in_rows(row, steps, offsets, engine.calls)
     if row.ended is None:
         found.wrong.append(f"the run was left {row.status}")
     if found.result is not None:

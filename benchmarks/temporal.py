@@ -22,7 +22,7 @@ from temporalio.client import WorkflowExecutionStatus
 
 from benchmarks.crashes import INPUT, Hooks, Models, Sweep, facts, hook_methods, in_child, pipeline
 from flujo_aros import Runner, UsageError
-from flujo_aros.durable.handle import broken_laws
+from flujo_aros.durable.handle import violations_in_rows
 from flujo_aros.durable.store import RunRow, StepRow
 from flujo_aros.durable.temporal import Temporal, _ArosRun, _Rows
 from flujo_aros.pipeline.results import RunResult
@@ -127,7 +127,7 @@ def ended(url: str, run_id: str) -> dict[str, Any] | None:
             elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
                 calls[keys[event.activity_task_completed_event_attributes.scheduled_event_id]] += 1
         steps = [StepRow(**step) for step in journal["steps"]]
-        against = broken_laws(RunRow(**journal["run"]), steps, (), journal["calls"])
+        against = violations_in_rows(RunRow(**journal["run"]), steps, (), journal["calls"])
         return {**journal, "recorded": calls, "against": against}
 
     return asyncio.run(main())

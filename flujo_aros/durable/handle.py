@@ -173,10 +173,12 @@ def violations(store: Store, run_id: str) -> list[str]:
     row = store.run(run_id)
     segments = [workflow_of(row.run_id, number) for number in range(1, row.segment + 1)]
     offsets = [text.seq for text in store.texts(row.run_id)]
-    return broken_laws(row, store.steps(row.run_id), offsets, store.calls(segments)[0])
+    return violations_in_rows(row, store.steps(row.run_id), offsets, store.calls(segments)[0])
 
 
-def broken_laws(row: RunRow, steps: Sequence[StepRow], offsets: Iterable[int], calls: Iterable[str]) -> list[str]:
+def violations_in_rows(
+    row: RunRow, steps: Sequence[StepRow], offsets: Iterable[int], calls: Iterable[str]
+) -> list[str]:
     """Return the same as `violations` for rows that are already loaded: the run, its steps, the offsets of its texts,
     the keys of its calls.
 

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from flujo_aros.durable.engine import another_request, no_deps, not_waiting, task_of, version_of
-from flujo_aros.durable.handle import broken_laws, result_of
+from flujo_aros.durable.handle import result_of, violations_in_rows
 from flujo_aros.durable.recorder import Keep, RunRecording, Table
 from flujo_aros.durable.store import Ending, RunRow, StepRow
 from flujo_aros.errors import ArosError, UsageError
@@ -533,7 +533,7 @@ class TemporalHandle:
         """Return the invariants that the run violates, as `aros check` reports them."""
         journal = await self._journal()
         steps = [StepRow(**step) for step in journal["steps"]]
-        return broken_laws(RunRow(**journal["run"]), steps, (), journal["calls"]) if journal["run"] else []
+        return violations_in_rows(RunRow(**journal["run"]), steps, (), journal["calls"]) if journal["run"] else []
 
 
 __all__ = ["Temporal", "TemporalHandle"]

@@ -379,8 +379,8 @@ class Runner(Generic[T_co]):
         saved = paused if isinstance(paused, PausedRun) else PausedRun.from_dict(paused)
         if saved.fingerprint != fingerprint(self.pipeline):
             raise UsageError(
-                f"run {saved.run_id} was paused by a different pipeline, or the pipeline or its models have changed; "
-                "resume it with the pipeline and the models that it started with "
+                f"run {saved.run_id} was paused by a different pipeline, or the pipeline or its models have changed "
+                "since; resume it with the pipeline and the models that it started with "
                 "(--model, --profile, environment variables)"
             )
         context: dict[str, Any] = as_given(saved.context or {})

@@ -76,7 +76,7 @@ def test_the_table_has_a_row_for_each_category_and_names_wrong_cases(aros: Aros,
     assert ["total", "6", "2", "2", "1", "1"] in lines
 
 
-def test_captured_replies_are_held_against_the_known_answer_and_the_reply(tmp_path: Path) -> None:
+def test_captured_replies_are_compared_with_the_known_answer_and_the_reply(tmp_path: Path) -> None:
     corpus = load(_written(tmp_path / "c.jsonl", CAPTURED))
     (found,) = score(corpus, [our_reader()], rounds=1, tick=lambda _: None)
     assert (corpus.kind, corpus.totals) == ("captured", {"n": 4, "with_gold": 3, "cut": 2})
@@ -126,7 +126,7 @@ def test_equality_distinguishes_true_from_one_but_not_one_from_one_point_zero() 
     assert not same("1", 1)
 
 
-def test_known_answer_is_met_whatever_the_case_and_the_extra_keys() -> None:
+def test_known_answer_matches_regardless_of_case_and_extra_keys() -> None:
     assert agrees({"name": "ANNA B.", "more": 1, "n": 2.0}, {"name": "Anna B", "n": 2})
     assert not agrees({"name": "Anna"}, {"name": "Anna", "n": 2})
     assert not agrees(["a"], ["a", "b"])

@@ -128,7 +128,7 @@ def run_bill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, allow: 
         )
 
 
-def test_the_expressions_of_each_step_judge_its_replies_again(
+def test_the_expressions_of_each_step_are_applied_to_its_replies_again(
     aros: Aros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two steps with the same schema may have different checks."""

@@ -100,7 +100,7 @@ def test_answering_a_run_that_is_not_waiting_is_an_error(aros: Aros) -> None:
     )
 
 
-def test_answering_twice_reports_what_became_of_the_run(
+def test_answering_twice_reports_the_status_of_the_run(
     aros: Aros, asking: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both by its id and by its state file, unless the journal does not contain the run."""

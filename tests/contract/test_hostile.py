@@ -159,7 +159,7 @@ PROSE = {
 
 
 @pytest.mark.parametrize("text", PROSE)
-def test_prose_is_the_text_of_an_event_whatever_it_contains(text: str) -> None:
+def test_any_prose_is_the_text_of_an_event(text: str) -> None:
     outcome = read(text, SAID)
     assert isinstance(outcome, Accepted), outcome.explain()
     assert (outcome.value.text, outcome.value.is_raw_fallback) == (PROSE[text], True)

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 
-from flujo_aros.durable.handle import broken_laws
+from flujo_aros.durable.handle import violations_in_rows
 from flujo_aros.durable.store import RunRow, StepRow
 
 RUN = RunRow(run_id="r", pipeline="p", version="1", request="1", status="completed", ended=9.0)
@@ -27,10 +27,10 @@ def under_way(name: str, seq: int) -> StepRow:
 LEGAL = (step("a", 2), step("b", 4), step("b/in", 6))
 
 
-def test_a_run_that_obeys_the_laws_has_no_finding() -> None:
-    assert broken_laws(RUN, LEGAL, [8, 9], ["aros:a#first 1#1", "aros:b/in#own#1"]) == []
+def test_a_run_that_satisfies_the_invariants_has_no_finding() -> None:
+    assert violations_in_rows(RUN, LEGAL, [8, 9], ["aros:a#first 1#1", "aros:b/in#own#1"]) == []
     running = replace(RUN, status="running", ended=None)
-    assert broken_laws(running, [under_way("a", 2)], [], []) == []
+    assert violations_in_rows(running, [under_way("a", 2)], [], []) == []
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_a_run_that_obeys_the_laws_has_no_finding() -> None:
         (RUN, LEGAL, [], ["aros:ghost#first 1#1"], "a call of step 'ghost' is recorded"),
     ],
 )
-def test_a_law_that_is_broken_is_named(
+def test_a_violated_invariant_is_reported(
     run: RunRow, steps: list[StepRow], offsets: list[int], calls: list[str], said: str
 ) -> None:
-    (found,) = broken_laws(run, steps, offsets, calls)
+    (found,) = violations_in_rows(run, steps, offsets, calls)
     assert said in found

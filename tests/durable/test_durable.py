@@ -27,7 +27,7 @@ from flujo_aros.pipeline.results import RecordedStep, StepStatus
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 
 from flujo_aros.durable import Durable
-from flujo_aros.durable.handle import DurableHandle, broken_laws, violations
+from flujo_aros.durable.handle import DurableHandle, violations, violations_in_rows
 from flujo_aros.durable.liveness import liveness
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import RejectedRow
@@ -559,7 +559,7 @@ def test_a_step_that_is_cancelled_before_its_work_begins_does_not_stay_open(tmp_
             slot.report(Settlement(Accepted(1, Trust.CLEAN, "first", (), "")))
         await recording.settled(slot, ledger)
         status = await recording.finish(ledger.result)
-        return status, broken_laws(store.run("run-1"), store.steps("run-1"), [], [])
+        return status, violations_in_rows(store.run("run-1"), store.steps("run-1"), [], [])
 
     with closing(Store(f"sqlite:///{tmp_path / 'runs.sqlite'}")) as store:
         assert asyncio.run(main(store)) == ("completed", [])

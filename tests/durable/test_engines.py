@@ -71,7 +71,7 @@ async def opened(url: str) -> AsyncGenerator:
             yield engine
 
 
-async def against_the_laws(engine, run_id: str) -> list[str]:
+async def violations_of(engine, run_id: str) -> list[str]:
     """Return what `aros check` reports about a run."""
     if isinstance(engine, Durable):
         return violations(engine.store, run_id)
@@ -97,12 +97,12 @@ def everything() -> Pipeline:
     return Pipeline(steps, name="everything")
 
 
-def test_a_durable_run_returns_the_same_result_and_satisfies_the_laws(url: str) -> None:
+def test_a_durable_run_returns_the_same_result_and_satisfies_the_invariants(url: str) -> None:
     async def main() -> None:
         plain = await Runner(everything()).run("ab", {"numbers": [1, 2, 3]})
         async with opened(url) as engine:
             result = await Runner(everything(), engine=engine).run("ab", {"numbers": [1, 2, 3]})
-            assert await against_the_laws(engine, result.run_id) == []
+            assert await violations_of(engine, result.run_id) == []
         assert result.output == plain.output
         assert {step.name: step.status for step in result.steps} == {step.name: step.status for step in plain.steps}
 
@@ -150,7 +150,7 @@ def test_an_image_is_an_image_still_after_a_pause(url: str) -> None:
             await handle.answer("yes")
             result = await handle.result()
             assert [result.step(name).value for name in ("given", "kept")] == ["image/gif", "image/gif"]
-            assert await against_the_laws(engine, "shows-1") == []
+            assert await violations_of(engine, "shows-1") == []
 
     asyncio.run(main())
 
@@ -165,7 +165,7 @@ def test_a_pause_waits_for_its_answer_and_resumes(url: str) -> None:
             while await handle.status() in ("paused", "queued", "running"):  # noqa: ASYNC110
                 await asyncio.sleep(0.2)
             assert (await handle.result()).output == 4
-            assert await against_the_laws(engine, "asks-1") == []
+            assert await violations_of(engine, "asks-1") == []
 
     asyncio.run(main())
 
@@ -200,7 +200,7 @@ def test_an_agent_whose_calls_need_an_approval_waits_twice_and_asks_its_model_on
             result = await handle.result()
             assert (result.status, result.step("clerk").value) == (RunStatus.COMPLETED, "refunded [0, 7]")
             assert (asked, done, result.usage.requests) == ([0, 1, 2], [0, 7], 3)
-            assert await against_the_laws(engine, "refunds-1") == []
+            assert await violations_of(engine, "refunds-1") == []
 
     asyncio.run(main())
 
@@ -243,7 +243,7 @@ def test_a_function_that_fails_has_failed_its_step_in_the_words_of_its_error(url
             result = await Runner(Call("look", function=fail), engine=engine).run("x")
             assert result.status is RunStatus.FAILED
             assert result.steps[0].error == "LookupError: no such order"
-            assert await against_the_laws(engine, result.run_id) == []
+            assert await violations_of(engine, result.run_id) == []
 
     asyncio.run(main())
 
@@ -262,7 +262,7 @@ def test_cancel_settles_steps_in_progress(url: str) -> None:
             result = await handle.result()
             assert result.status is RunStatus.CANCELLED
             assert [step.status for step in result.steps] == [StepStatus.CANCELLED]
-            assert await against_the_laws(engine, "cancel-1") == []
+            assert await violations_of(engine, "cancel-1") == []
 
     asyncio.run(main())
 

@@ -21,7 +21,7 @@ def test_the_page_quotes_only_the_output_of_a_script(script: str) -> None:
     assert [block.splitlines() for block in blocks][SCRIPTS.index(script)] == printed(script)
 
 
-def test_no_death_has_lost_anything_or_called_anything_completed_falsely() -> None:
+def test_no_kill_lost_anything_or_caused_a_false_completed() -> None:
     for line in printed("crashes"):
         reported = json.loads(line)
         broken = (

@@ -231,7 +231,7 @@ def test_an_allowance_is_checked_before_and_notified_after_every_call(calls):
     assert script.calls <= calls
 
 
-def test_an_allowance_hears_of_streams_and_of_failures_too():
+def test_an_allowance_receives_the_usage_of_streams_and_failures():
     allowed = Allowed(9)
     watched(Script(BAD, GOOD), allowance=allowed)
     assert len(allowed.usages) == 2

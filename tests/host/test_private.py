@@ -74,7 +74,7 @@ def test_there_are_twenty_secrets() -> None:
 
 
 @pytest.mark.parametrize("where", AT_HAND)
-def test_a_secret_at_hand_leaves_with_no_repair_prompt(where: str) -> None:
+def test_a_known_secret_is_in_no_repair_prompt(where: str) -> None:
     deps, prompt, settings, secret = AT_HAND[where]
     broken = json.dumps({"note": f"it is {secret}, indeed", "qty": "it is 3"})
     model = ScriptedModel(broken, '{"note": "it is [secret-1], indeed", "qty": 3}')

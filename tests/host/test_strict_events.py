@@ -74,7 +74,7 @@ def test_a_missing_field_is_requested_once_and_then_left_empty(mode: Any, named:
 
 @every_mode
 @with_and_without
-def test_its_checks_apply_whoever_names_the_contract(mode: Any, named: bool) -> None:
+def test_its_checks_apply_wherever_the_contract_is_named(mode: Any, named: bool) -> None:
     wrong = json.dumps({"kind": "judge.ruled", "text": "Well.", "winner": "nobody", "mood": "calm"})
     event, trust, calls = asked(VERDICT, mode, named, wrong, wrong)
     assert (event["winner"], event["no_contest"], trust, calls) == (None, True, "synthesized", 2)

@@ -41,7 +41,7 @@ def codes(text: str, **options) -> list[str]:
         "  - name: a\n    uses: agents.typed\n# aros: ignore-file[V-A8]\n",
     ],
 )
-def test_a_comment_keeps_a_finding_away(step: str) -> None:
+def test_a_comment_suppresses_a_finding(step: str) -> None:
     """On the line, above it, on the step, or for the whole file."""
     linted = lint_text(HEAD + step)
     assert ([each.code for each in linted.findings], linted.suppressed) == ([], 1)
@@ -249,7 +249,7 @@ def test_a_condition_of_another_tool_that_python_cannot_parse_is_only_a_finding(
     assert lint_text(text).findings
 
 
-def test_the_agent_whose_value_has_no_keys_is_said_to_lack_a_schema() -> None:
+def test_an_agent_whose_value_has_no_keys_is_reported_to_lack_a_schema() -> None:
     [finding] = lint_text(
         "agents: {a: {model: 'openai:gpt-4o-mini'}}\n"
         "steps: [{name: one, uses: agents.a}, {name: two, uses: agents.a, input: '{{ previous_step.kind }}'}]\n"

@@ -93,7 +93,7 @@ def every_kind(mine: Mine) -> Pipeline:
     )
 
 
-def check_legal(result: RunResult, heard: list[Event]) -> None:
+def check_invariants(result: RunResult, heard: list[Event]) -> None:
     """Check the invariants of a run: each started step settled once, and the status follows from the steps."""
     started = Counter(event.name for event in heard if isinstance(event, StepStarted))
     finished = Counter(event.name for event in heard if isinstance(event, StepFinished))

@@ -13,7 +13,7 @@ from flujo_aros import Call, Parallel, Runner, RunResult, RunStatus, StepStatus
 from flujo_aros.events import Event, StepFinished, StepStarted
 from flujo_aros.pipeline.ledger import PauseRun
 
-from .kinds_lab import Mine, check_legal, every_kind, forever
+from .kinds_lab import Mine, check_invariants, every_kind, forever
 
 ENDS: dict[str, Callable[[], BaseException]] = {
     "an error": lambda: ValueError("broken"),
@@ -34,7 +34,7 @@ def nobody_left() -> bool:
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_whatever_is_raised_at_any_await_of_any_kind_the_ledger_is_legal(end: str):
+def test_any_error_at_any_await_of_any_kind_leaves_a_valid_ledger(end: str):
     """Fail at point 1, at point 2, and so on, until a run completes."""
 
     async def at(point: int) -> bool:
@@ -46,7 +46,7 @@ def test_whatever_is_raised_at_any_await_of_any_kind_the_ledger_is_legal(end: st
             await runner.run([1, 2])
         assert nobody_left()
         (result,) = ended
-        check_legal(result, heard)
+        check_invariants(result, heard)
         if mine.count >= point:
             assert result.status in STATUS[end]
         return mine.count >= point
@@ -71,7 +71,7 @@ def test_cancelled_at_any_turn_of_the_loop_the_ledger_is_legal():
         assert nobody_left()
         if not ended:  # it had not begun
             return RunStatus.CANCELLED
-        check_legal(ended[0], heard)
+        check_invariants(ended[0], heard)
         return ended[0].status
 
     seen = [asyncio.run(after(turns)) for turns in range(90)]
@@ -90,7 +90,7 @@ def test_ctrl_c_in_a_branch_settles_everything_and_propagates():
     fan = Parallel("fan", {"a": Call("stop", function=interrupt), "b": Call("wait", function=forever)})
     with pytest.raises(KeyboardInterrupt):
         Runner(fan, observers=[heard.append], on_result=ended.append).run_sync()
-    check_legal(ended[0], heard)
+    check_invariants(ended[0], heard)
     assert ended[0].status is RunStatus.CANCELLED
 
 

@@ -33,7 +33,7 @@ from flujo_aros import (
 from flujo_aros.events import Event, RunStarted, StepFinished, StepStarted
 from flujo_aros.pipeline.ledger import PauseRun
 
-from .kinds_lab import Mine, check_legal
+from .kinds_lab import Mine, check_invariants
 
 NUMBER = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
 ENDS: dict[str, Callable[[], BaseException]] = {
@@ -128,7 +128,7 @@ async def to_the_end(mine: Mine, *, streamed: bool, turns: int | None = None) ->
     parts = [heard[start:end] for start, end in zip(begins, [*begins[1:], None], strict=False)]
     for number, (result, part) in enumerate(zip(ended, parts, strict=True)):
         if number == 0:
-            check_legal(result, part)
+            check_invariants(result, part)
         started, finished = names_of(StepStarted, part), names_of(StepFinished, part)
         assert started == finished
         assert set(started.values()) <= {1}
@@ -147,7 +147,7 @@ def names_of(kind: type[StepStarted | StepFinished], heard: list[Event]) -> Coun
         for streamed in (False, True)
     ],
 )
-def test_whatever_is_raised_at_any_await_of_any_option_the_ledger_is_legal(end: str, streamed: bool) -> None:
+def test_any_error_at_any_await_of_any_option_leaves_a_valid_ledger(end: str, streamed: bool) -> None:
     for point in range(1, 100):
         mine = Mine(point, ENDS[end]())
         (result,) = asyncio.run(to_the_end(mine, streamed=streamed))

@@ -42,7 +42,7 @@ from flujo_aros.events import Event, StepFinished
 from flujo_aros.host import max_call_cost
 from flujo_aros.recovery import LlmRepair
 
-from .kinds_lab import check_legal, fail, forever
+from .kinds_lab import check_invariants, fail, forever
 
 NUMBER = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
 
@@ -87,7 +87,7 @@ def run(step: Any, given: Any = "x", *, waited: list[float] | None = None, **opt
     ended: list[RunResult] = []
     runner = Runner(step, observers=[heard.append], on_result=ended.append, sleep=sleep, **options)
     result = runner.run_sync(given)
-    check_legal(result, heard)
+    check_invariants(result, heard)
     assert ended == [result]
     assert all(0.25 <= each <= 60 for each in waited)
     return result

@@ -42,7 +42,7 @@ from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import PipelineStep, StepContext
 from flujo_aros.testing import ScriptedModel
 
-from .kinds_lab import check_legal
+from .kinds_lab import check_invariants
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def resume(pipeline: Pipeline, state: dict[str, Any], answer: Any, **options: An
 def test_a_pause_settles_the_run_as_paused_with_its_question():
     lab, heard = Counting(), []
     result = Runner(Pipeline([lab.call("a"), Ask("sure"), lab.call("b")]), observers=[heard.append]).run_sync("x")
-    check_legal(result, heard)
+    check_invariants(result, heard)
     assert [step.status.value for step in result.steps] == ["success", "paused", "skipped"]
     assert result.paused is not None
     assert (result.paused.step, result.paused.message) == ("sure", "sure?")

@@ -389,7 +389,7 @@ PREFIX = re.compile(r"(?<!\w)[ubr]\"", re.I)  # of a string in Python: no word
 
 @examples(600)
 @given(whole_objects(st.text(CALM, max_size=8)), st.data())
-def test_no_word_is_lost_or_made_up(pair: Pair, data: st.DataObject) -> None:
+def test_no_word_is_lost_or_invented(pair: Pair, data: st.DataObject) -> None:
     """If one structural character is dropped, doubled or inserted, a value has exactly the words of the text."""
     text = json.dumps(pair.value, ensure_ascii=False)
     marks = [index for index, char in enumerate(text) if char in '{}[]",:']

@@ -127,13 +127,13 @@ def check(text: str, contract: Any, pieces: list[str], **options: Any) -> None:
 
 
 @given(st.sampled_from(REPLIES), st.lists(st.integers(0, 400), max_size=40))
-def test_any_pieces_keep_the_laws(reply: tuple[str, Any], places: list[int]) -> None:
+def test_any_chunks_satisfy_the_invariants(reply: tuple[str, Any], places: list[int]) -> None:
     """The outcome equals that of the whole text, values only grow, and final values are in the outcome."""
     check(*reply, cut(reply[0], places))
 
 
 @pytest.mark.parametrize("reply", REPLIES, ids=lambda reply: reply[0][:30])
-def test_small_pieces_keep_the_laws(reply: tuple[str, Any]) -> None:
+def test_small_chunks_satisfy_the_invariants(reply: tuple[str, Any]) -> None:
     """Chunks may end anywhere: inside escapes, surrogate pairs, fences and tags."""
     for size in (1, 2, 3, 7):
         check(*reply, [reply[0][at : at + size] for at in range(0, len(reply[0]), size)])
@@ -145,7 +145,7 @@ MUTATIONS = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 2), st.sample
 
 @examples(200)
 @given(st.sampled_from(REPLIES), MUTATIONS, st.lists(st.integers(0, 400), max_size=30), st.booleans())
-def test_damaged_replies_keep_the_laws(
+def test_damaged_replies_satisfy_the_invariants(
     reply: tuple[str, Any], damage: list[tuple[int, int, str]], places: list[int], first: bool
 ) -> None:
     """Whatever the damage, and whichever answer is selected."""

@@ -197,7 +197,7 @@ def test_a_password_of_a_url_is_hidden_where_it_occurs_alone() -> None:
         ('Sure: {"a": "so [secret-1]"} is "it".', {"a": 'so x\\y"9'}),
     ],
 )
-def test_a_label_is_known_in_replies_that_are_not_quite_json(reply: str, value: Any) -> None:
+def test_a_label_is_recognized_in_replies_that_are_not_quite_json(reply: str, value: Any) -> None:
     vault = Vault("", ['x\\y"9'])
     vault.hide('x\\y"9')
     outcome = read(vault.restore(reply), {}, truncated=False)

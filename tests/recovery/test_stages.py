@@ -190,7 +190,7 @@ class TestTagged:
 
 
 class TestExtract:
-    def test_it_takes_the_value_out_of_the_text_at_hand(self):
+    def test_it_extracts_the_value_from_the_available_text(self):
         (ask,), outcome = climbed((Extract(),), Reply("I would take the pen, 3 of them."), Reply(GOOD))
         assert (ask.way, ask.said, ask.model) == ("bare", (), None)
         assert "3 of them" in ask.prompt
@@ -376,7 +376,7 @@ class TestSynthesize:
         assert outcome.trust is Trust.CLEAN
 
     @pytest.mark.parametrize("second", [Reply("", fault="HTTP 500"), Reply(""), Reply('{"plan": null}')])
-    def test_whatever_goes_wrong_with_the_second_reply_ends_in_a_block(self, second):
+    def test_any_failure_of_the_second_reply_ends_in_a_block(self, second):
         _, outcome = climbed((Retry(), Synthesize()), Reply("My words"), second, task=self.BLOCK)
         assert outcome.trust is Trust.SYNTHESIZED
         assert outcome.value.prose == "My words"

@@ -59,7 +59,7 @@ def test_a_reply_that_was_not_recorded_is_named_and_not_made_up(journal: Journal
     assert found.missing.stage == "retry"
 
 
-def test_masked_and_cut_replies_are_called_so(tmp_path: object) -> None:
+def test_masked_and_truncated_replies_are_reported_as_such(tmp_path: object) -> None:
     with Journal(f"{tmp_path}/runs.sqlite", max_text=60) as journal:
         reply = '{"name": "sk-abcdefghijklmnopqrst", "crew": 3}' + " " * 100
         found = one(recorded(journal, reply))

@@ -216,7 +216,7 @@ def test_a_stage_has_the_same_name_in_the_timeline_and_in_its_step(journal: Jour
     assert "llm_repair" not in page.text
 
 
-def test_whatever_takes_the_focus_of_a_keyboard_has_a_name(journal: Journal) -> None:
+def test_every_focusable_element_has_a_name(journal: Journal) -> None:
     reading = AgentSpec(model="openai:x", output_schema={"type": "object", "properties": {"n": {"type": "integer"}}})
     replies = ScriptedModels({"openai:x": ScriptedModel(then='{"n": 1}')})
     pipeline = Pipeline([Call("first", str), Agree("vote", agent=reading, wordings=2)])

@@ -22,7 +22,7 @@ LOOKS = 12
 """How many partial values of a stream are checked besides the last one; each check takes time linear in its size."""
 
 
-def broken_by(
+def read_and_check(
     text: str, contract: Contract[Any], rng: random.Random, *, truncated: bool | None, streamed: bool
 ) -> tuple[Outcome[Any], list[str]]:
     """Return the outcome of reading a text, and the invariants it violates; with `streamed`, also those of streams."""

@@ -98,7 +98,7 @@ class Claims:
         >>> [claims.contradicted_by(f"The log puts the wind at {said}.") for said in ("38 knots", "28 knots")]
         ['wind_kn', None]
         """
-        sentence = _BESIDES.sub(" ", sentence[:_LONGEST_SENTENCE])
+        sentence = _STRUCK.sub(r" not \1\2 but ", _BESIDES.sub(" ", sentence[:_LONGEST_SENTENCE]))
         found = _Sentence(self.fields, *self._read(sentence))
         index = None if _SUPPOSED.search(found.code) else found.otherwise(sentence)
         return None if index is None else self.fields[index].name
@@ -370,7 +370,7 @@ class _Sentence:
         """Return the field that is given another value, or None."""
         if (index := self._other_flag()) is not None:
             return index
-        denied = self.denied - self.own.keys()
+        denied = {index for index in self.denied if index not in self.own or self.fields[index].kind == "text"}
         if denied and _NOT_OWN.search(self.code):
             return min(denied)
         numbers = [max(found) for said in _DIGITS_IN.findall(sentence) if (found := _values(said))]
@@ -454,10 +454,14 @@ _CLAUSE: Final = expression(f"[{_any('STOP/BUT')}]")
 _ELSEWHERE: Final = expression(f"[{_any('IF/WOULD/MIGHT/MAY/ANOTHER/ASIDE/WILL/BOUND/MORE')}]")
 """A condition, a possibility, another time or another thing."""
 _ELSEWHERE_BEHIND: Final = expression(f"^[^{_any('STOP/BUT')}]{{0,3}}[{_any('ASIDE/BELOW')}]")
-_NEGATED: Final = expression(f"(?:[{_any('NOT/INSTEAD')}]|^[{_any('NO')}])[^{_any('COMMA/STOP/BUT')}{_VALUES}]{{0,4}}$")
-_NEGATED_BEHIND: Final = expression(f"^[{_any('AMOUNTS')}]|^[{_any('IS')}].?[{_any('NOT/WRONG/ANOTHER')}]")
+_NEGATED: Final = expression(
+    f"(?:[{_any('NOT/INSTEAD')}]|^[{_any('NO')}])[^{_any('COMMA/STOP/BUT')}{_VALUES}]{{0,4}}$|[{_any('NO')}][{_any('THE')}]?$"
+)
+_NEGATED_BEHIND: Final = expression(f"^[{_any('AMOUNTS/WRONG/ARROW')}]|^[{_any('IS')}].?[{_any('NOT/WRONG/ANOTHER')}]")
 _MINE: Final = expression(f"[{_any('I')}][{_any('CHOSE/STATED/LISTED')}][{_any('A/DEF/FROM')}]?$")
-_NOT_OWN: Final = expression(f"[{_any('NOT/INSTEAD')}][{_any('DEF/THE/A')}]?[{_any('VALUE')}]")
+_NOT_OWN: Final = expression(
+    f"[{_any('NOT/NO/INSTEAD')}][{_any('IS/DEF/THE/A')}]{{0,2}}[{_any('VALUE')}]|[{_any('VALUE')}][{_any('ARROW')}]"
+)
 _DIRECT: Final = expression(
     f"^[^{_any('NOT/NO/BUT/STOP')}{_VALUES}]{{0,4}}[{_any('IS/AMOUNTS/STOP/ARROW/SHOULD/EMPTY')}]"
     f"[^{_any('NOT/NO/INSTEAD')}{_VALUES}]{{0,2}}$"
@@ -523,6 +527,7 @@ _ENDING: Final = expression(r"(?:ings?|ed|es|e|s)\Z")
 _GERMAN: Final = expression(r"\b(?:der|die|das|ist|und|nicht|ein|eine|im|den|dem|auf|mit|von)\b", re.I)
 _BESIDES: Final = expression(r"(?<=\S )\([^()\n]*\d[^()\n]*\)|`[^`\n]{1,60} [^`\n]{0,60}`")
 """A number in parentheses, or code."""
+_STRUCK: Final = expression(r"~~\s*([^~\n]{1,60}?)\s*~~|\bs/([^/\n]{1,60})/")
 _WORD_BEFORE: Final = expression(r"(?P<word>[^\W\d_]+)\.?\s*(?:#|no\.\s?)?\Z")
 _UNIT_BEHIND: Final = expression(r"\s?(°\s?[CF]\b|[%°€$£¥]|[\u3040-\u9fff]|[^\W\d_]+)")
 _QUOTE: Final = expression(r"(?<![\w'’])[\"'“‘«「『„](?!\s*[:,])(?P<inner>[^\"'“”‘’«»」』\n]{1,60})[\"'”’»」』](?!\w)")

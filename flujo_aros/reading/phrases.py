@@ -436,19 +436,6 @@ ABSENT: Final = Phrases(
 )
 """Says that there was nothing to report, so leaving it out lost nothing."""
 
-CLAIMS: Final = Phrases(
-    _START
-    + r"(?:(?:it|that|this|they|there)(?:'s|’s| is|'re| are| was| were)|c['’]est|ce sont|es (?:ist|sind)|es|son|è|sono"
-    r"|é|são|i'd (?:now )?say|i would (?:now )?say)\b"
-)
-"""A pronoun and a copula at the beginning of a sentence, which assert the choice that follows."""
-
-DENIES: Final = Phrases(
-    r"(?:(?:\b(?:not|cannot|instead of|rather than|nicht|statt|anstatt|anstelle von|kein|pas|non|no|au lieu de"
-    r"|plutôt que|en lugar de|en vez de)|n't|n’t)\b\s+|不是|而不是|而非)"
-    r"(?:be(?:en)?\s+)?(?:(?:the|a|an|der|die|das|le|la|les|el|los)\s+)?"
-)
-"""Directly before a value: it is not that one."""
 CONDITION: Final = Phrases(
     r"\b(?:if|unless|when|whether|in case|once|could|might|would|possible values?|one of|any of|either"
     r"|for example|e\.g)\b",
@@ -477,15 +464,6 @@ NEXT_OUTPUT: Final = Phrases(
     r"\A(?:outputs?|answer|response|result|json|ausgabe|sortie|salida|输出|出力)[*_]*\s*[:：]\Z"
 )
 """The lines before another answer, by a model that continues with the next input."""
-
-PREFERRED: Final = Phrases(
-    r"[\"'`*”’]{0,9}\s{1,9}(?:(?:would|might|may|could|is|was|seems?(?: to)?|looks?)(?: actually| probably"
-    r"| really)?(?: be| have been)?(?: the| an?)? (?:\w+ )?(?:better|best|right|correct|proper|more (?:\w+))"
-    r"|(?:would )?(?:fits?|suits?|match(?:es)?)(?: \w+)? better|makes more sense|wäre(?: die| der"
-    r"| das)? (?:\w+ )?(?:besser|richtig|passend)\w*|passt besser|serait (?:mieux|plus|la bonne|le bon|préférable)"
-    r"|convient mieux|sería (?:mejor|más|lo correcto)|encaja mejor)\b"
-)
-"""Directly after a choice: it is better than the one given."""
 
 LEFT_OUT: Final = Phrases(
     r"\.\.\.|…|\bsnip\b|\b\d+ (?:out )?of \d+\b",  # // ..., // first 2 of 9
@@ -535,24 +513,7 @@ TURNS: Final = Phrases(
 )
 """Directly after a value: another one replaces it."""
 
-SWAPS: Final = Phrases(
-    _START + r"(?:please |let'?s |bitte )?(?:(?:i|we)(?:['’]d| would|['’]ll| will| should| must| have to| need to)?"
-    r"(?: rather| now| then)?\s)?(?:change[ds]?|replace[ds]?|swap(?:ped)?|switch(?:ed)?|correct(?:ed)?|turn(?:ed)?"
-    r"|ändere|ersetze|ich (?:ändere|ersetze)|remplace[rz]?|je (?:change|remplace)|changer?|cambi[aeo]r?"
-    r"|reemplaz\w+)\s+",
-    r"\b(?:changed|moved|switched|went|updated|corrected|amended) from\s+",
-    r"(?:把|将|將|改)",
-)
-"""The beginning of a sentence that puts one value in place of another."""
-
-SWAPPED: Final = Phrases(
-    r"[\"'`*”’」』]*\s*(?:(?:to|with|by|into|for|auf|durch|zu|in|par|en|à|a|por)\s|→|->|=>|改为|改成|换成|替换为|を|に)"
-)
-"""Between a value and its replacement."""
-
-ARGUES: Final = Phrases(*(each.source for each in (DENIES, TURNS, CLAIMS, PREFERRED, ANNOUNCED, SWAPS)), "s/", "~~")
-"""In a sentence after a value: any of these may contradict the value."""
-OBJECTS: Final = Phrases(*(each.source for each in (ELIDES, NEW_ANSWER, ARGUES)))
+OBJECTS: Final = Phrases(ELIDES.source, NEW_ANSWER.source)
 """After a value: any of these may say that it is not the answer. Most replies have none, which one search shows."""
 
 NEGATES: Final = Phrases(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not|n't)\b|\bnever\b")

@@ -556,21 +556,14 @@ def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str, str]]:
 
 def _contradiction(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
     """Return a sentence that contradicts the value."""
-    asserts = phrases.OBJECTS.may_match(prose) and phrases.ARGUES.search(prose) is not None
     names = shape.named or _own_keys(value(), shape)
     short = without_units(tuple(names))
     any_name, by_fold = _naming((*short, *names))
-    if not asserts and any_name.search(prose) is None and prose.isascii():
+    if any_name.search(prose) is None:
         return None
 
     leaves = cache(lambda: _leaves(value(), shape))
-    held = cache(lambda: _held(leaves()))
     for sentence in SENTENCE.split(prose):
-        if len(sentence) <= _LONGEST_ASSERTION:
-            if asserts and phrases.ARGUES.search(sentence) and _asserts_another(sentence, held(), names):
-                return f"the text after it contradicts it: {_excerpt(sentence, 0)!r}"
-            if not sentence.isascii() and _names_another_choice(sentence, leaves, names):
-                return f"the text after it names another choice: {_excerpt(sentence, 0)!r}"
         for found in any_name.finditer(sentence):
             begin = max(0, found.start() - _NEAR_SENTENCE)
             near, place = sentence[begin : found.end() + _NEAR_SENTENCE], (found.start() - begin, found.end() - begin)
@@ -648,119 +641,15 @@ _ARROW: Final = expression(r"→|(?<!-)[-=]>")
 """Between a value and the one that replaces it."""
 
 
-def _names_another_choice(
-    sentence: str, leaves: Callable[[], dict[str, list[Any]]], names: Mapping[str, Shape]
-) -> bool:
-    """Return whether a Chinese, Japanese or Korean sentence names a choice of the schema that the
-    answer does not have.
-    """
-    if _CASELESS.search(sentence) is None or phrases.CONDITION.search(sentence):
-        return False
-    for name, shape in names.items():
-        said = {choice for choice in _choices(shape) if choice.isascii() and _occurs_in(choice, sentence)}
-        made = {str(part) for part in leaves().get(fold(name), ())} if said else set[str]()
-        if made and not said & made:
-            return True
-    return False
-
-
 def _occurs_in(word: str, sentence: str) -> bool:
     if word.lower() not in sentence.lower():
         return False
     return re.search(rf"(?<![A-Za-z\d_-]){re.escape(word)}(?![A-Za-z\d_-])", sentence, re.I) is not None
 
 
-_CASELESS: Final = expression(f"[{_CJK}]")
-_LONGEST_ASSERTION: Final = 120
 _NEAR_WORDS: Final = 40
 _NEAR_SENTENCE: Final = 500
 """The distance around the name of a field within which its sentence is read: a "sentence" may be megabytes long."""
-_REPLACES: Final = expression(r"\bs/([^/\n]{1,60})/[^/\n]")
-
-
-def _held(leaves: Mapping[str, list[Any]]) -> set[str]:
-    """Return the scalars of an answer as written in a sentence."""
-    scalars = (part for parts in leaves.values() for part in parts)
-    return {_said(part) for part in scalars if part is not None and not isinstance(part, bool)}
-
-
-def _asserts_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:
-    """Return whether a short sentence denies a value of the answer or replaces one."""
-    if _prefers_another(sentence, held, names) or _takes_away(sentence, held):
-        return True
-    if phrases.CONDITION.search(sentence) or phrases.NEGATES.search(sentence):
-        return False
-    if any(_begins_with(sentence[denied.end() :], held) for denied in phrases.DENIES.finditer(sentence)):
-        return True
-    for turned in phrases.TURNS.finditer(sentence):
-        before = sentence[max(0, turned.start() - 60) : turned.start()].rstrip(" \"'`*“”‘’").casefold()
-        if any(len(part) > 1 and re.search(rf"(?<![\w-]){re.escape(part)}\Z", before) for part in held):
-            return True
-    return phrases.CLAIMS.search(sentence) is not None and _ends_with_another(sentence, held, names)
-
-
-def _prefers_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:
-    """Return whether a sentence prefers a choice that the answer lacks, or announces it as the answer."""
-    announced = phrases.ANNOUNCED.search(sentence) is not None
-    if not announced and phrases.PREFERRED.search(sentence) is None:
-        return False
-    choices = {choice.casefold() for part in names.values() for choice in _choices(part)}
-    if announced:  # the answer, value by value: some equal those of the answer, others do not
-        said = [part.strip(" \"'`*.!“”").casefold() for part in _COMMA.split(sentence[sentence.find(":") + 1 :])]
-        if len(said) > 1 and not held.isdisjoint(said) and not held.issuperset(said):
-            return True
-    if any(_occurs_in(choice, sentence) for choice in choices & held):
-        return False
-    others = [choice for choice in choices - held if _occurs_in(choice, sentence)]
-    if announced:
-        return bool(others)
-    ends = [
-        found.end() for choice in others for found in re.finditer(rf"(?<![\w-]){re.escape(choice)}", sentence, re.I)
-    ]
-    return any(phrases.PREFERRED.exact.match(sentence, end) for end in ends) and _IF.search(sentence) is None
-
-
-def _takes_away(sentence: str, held: set[str]) -> bool:
-    """Return whether a sentence crosses out a value of the answer, or replaces it: `change 3 to 4`."""
-    if any(_begins_with(struck, held) for struck in _STRUCK.findall(sentence)):
-        return True
-    if (swap := _REPLACES.search(sentence)) is not None and swap[1].casefold() in held:
-        return True
-    swaps = phrases.SWAPS.finditer(sentence) if _IF.search(sentence) is None else ()
-    return any(_swaps(sentence[found.end() :], held) for found in swaps)
-
-
-def _swaps(text: str, held: set[str]) -> bool:
-    """Return whether a text begins with a value of the answer and its replacement: `3 to 4`."""
-    rest = text[:_NEAR_SENTENCE].lstrip(" \"'`*“‘「『")
-    return any(
-        phrases.SWAPPED.exact.match(rest, len(part)) is not None
-        for part in held
-        if part and rest[: len(part)].casefold() == part
-    )
-
-
-_STRUCK: Final = expression(r"~~\s*([^~\n]{1,60}?)\s*~~")
-_COMMA: Final = expression(r"[,;，、]\s*")
-_IF: Final = expression(r"\b(?:if|unless|wenn|falls|si|cuando)\b", re.I)
-
-
-def _ends_with_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:
-    """Return whether a sentence ends with a choice that the answer lacks and names none of the answer's choices."""
-    choices = {choice.casefold() for part in names.values() for choice in _choices(part)}
-    last = sentence.rstrip(" \"'`*.!。”’)").casefold()
-    if any(_occurs_in(choice, sentence) for choice in choices & held):
-        return False
-    return any(re.search(rf"(?<![\w-]){re.escape(choice)}\Z", last) for choice in choices - held)
-
-
-def _begins_with(text: str, held: set[str]) -> bool:
-    """Return whether a text begins with a value of the answer; numbers in any notation."""
-    rest = text[:60].strip(" \"'`*“”‘’").casefold()
-    number = _NUMBER.match(rest)
-    if number is not None and (plain := _decimal(number[0])) is not None and _MOMENT.match(rest) is None:
-        return any(_decimal(part) == plain for part in held)
-    return any(len(part) > 1 and re.match(rf"{re.escape(part)}(?![\w-])", rest) for part in held)
 
 
 def _decimal(written: str, comma: str = ".") -> float | None:
@@ -861,6 +750,7 @@ def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any
     return quoted is not None and bool(accepted) and all(quoted[1].strip() not in str(part) for part in accepted)
 
 
+_COMMA: Final = expression(r"[,;，、]\s*")
 _LISTED: Final = r"[\w'’&/+-]{1,40}(?: [\w'’&/+-]{1,40}){0,2}"
 _ITEMS: Final = expression(rf"[\"'`*_)]{{0,4}}\s?[:：][*_]{{0,2}}\s*({_LISTED}(?:, ?{_LISTED}){{1,20}})\s*\.?\s*\Z")
 """The items of a list after its name, as in `Tags: screen, damage`."""

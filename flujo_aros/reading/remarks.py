@@ -36,8 +36,8 @@ _WORDS: Final = {
     "I": """i we my our ich wir bin je j' mon suis yo estoy eu estou tenho io sono ik mijn ben meinerseits""",
     "THE": """der die den dem le la les l' el las il lo gli het""",
     "NO": """no non não nee""",
-    "NOT": """not n't never none cannot can't without hardly barely neither nor nowhere nobody nothing unable
-        nicht kein* ohne nie weder pas aucun* jamais sans nem nenhum* sem nessun* senza niet geen zonder nooit
+    "NOT": """不是 而不是 not n't never none cannot can't without hardly barely neither nor nowhere nobody nothing
+        unable nicht kein* ohne nie weder pas aucun* jamais sans nem nenhum* sem nessun* senza niet geen zonder nooit
         nunca ningún ninguna less ni don't""",
     "SURE": """sure certain* convinced confident positive vouch guarantee* swear know tell validat* rely trust* bet
         sold stand_by sicher überzeugt gewiss garantier* sûr* convaincu* garantir segur* convencid*
@@ -54,8 +54,8 @@ _WORDS: Final = {
         möglicherweise womöglich wohl peut-être quiz* talvez forse misschien mogelijk wellicht equally
         just_as_well""",
     "OTHERWISE": """off differ* over-stated overstated understated exaggerated higher lower""",
-    "WRONG": """wrong wrongly ruled_out invalid untrue incorrect* inaccurate mistaken outdated no_longer supersed*
-        falsch fehlerhaft erron* faux fausse* inexact* errad* errat* equivocad* sbagliat* onjuist fout
+    "WRONG": """ではなく wrong wrongly ruled_out invalid untrue incorrect* inaccurate mistaken outdated no_longer
+        supersed* falsch fehlerhaft erron* faux fausse* inexact* errad* errat* equivocad* sbagliat* onjuist fout
         verkeerd in_error out_of_date is_off are_off too_high too_low zu_hoch zu_niedrig trop_élevé
         demasiado_alt*""",
     "ASSUMED": """assum* placeholder* approximat* as_a_default reasonable_default sensible_default defaulted
@@ -400,7 +400,7 @@ _RETRACTED: Final = (
     "^ EDIT? HM? SHOULD? CHANGE !SURE ~3 FIELD/VALUE/THIS/CHOICE/ANSWER",
     "^ ~1 MAKE_IT",
     "^ LET_ME CHANGE/CONFIRM/REVIEW/CORRECT",
-    "I ~3 SHOULD/WILL CHANGE/CORRECT ~3 FIELD/VALUE/THIS/ANSWER",
+    "I ~3 SHOULD/WILL/WOULD CHANGE/CORRECT ~3 FIELD/VALUE/THIS/ANSWER",
     "EDIT/CLEAR ~3 BELOW",
     "SORRY FROM THIS $",
 )
@@ -566,7 +566,7 @@ MAY_REMARK: Final = Phrases(
 )
 """Finds texts that may contain a remark. Most contain none, which one pass shows."""
 _MAY_ASSERT: Final = Phrases(MAY_REMARK.source, *_any_of("IS LATER STATED FROM"), r"['’]s\b")
-_OWN: Final = frozenset(map(LETTERS.__getitem__, ("VALUE", "NUMBER", "ANOTHER", "WOULD")))
+_OTHERWISE_ABOUT: Final = frozenset(map(LETTERS.__getitem__, ("VALUE", "NUMBER", "ANOTHER", "WOULD", "ASIDE")))
 _CLASS_OF: Final = {word: name for name, words in _WORDS.items() for word in words.split()}
 _STEMS: Final = {word[:-1]: name for word, name in _CLASS_OF.items() if word[-1] == "*"}
 _STEM_LENGTHS: Final = sorted(set(map(len, _STEMS)), reverse=True)
@@ -792,9 +792,9 @@ def _corrects(code: str) -> bool:
 
 
 def _contradicts(code: str) -> bool:
-    if _IS_CONDITIONAL.search(code) or LETTERS["ASIDE"] in code:
+    if _IS_CONDITIONAL.search(code):
         return False
-    return _says(code, _DENIES) or (_OWN.isdisjoint(code) and _says(code, _ASSERTS))
+    return _says(code, _DENIES) or (_OTHERWISE_ABOUT.isdisjoint(code) and _says(code, _ASSERTS))
 
 
 def _doubts(code: str, rules: _Rules) -> bool:

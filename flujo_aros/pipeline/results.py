@@ -398,8 +398,8 @@ class RunResult(Generic[T_co]):
         return f"<RunResult {self.pipeline}: {', '.join(filter(None, [*ended, summary]))}>"
 
     def _repr_html_(self) -> str:
-        """Return the representation in notebooks: how each step ended, and the output. `aros
-        report` has all details.
+        """Return the representation in notebooks: how each step ended, how replies that needed repairs were
+        read, and the output. `aros report` has all details.
         """
         return _html(self)
 
@@ -531,11 +531,18 @@ def _html(run: RunResult) -> str:
     """Return the run as HTML without scripts or styles of its own; everything that a model wrote is escaped."""
     trust = "" if run.trust is None else f", trust {run.trust.value}"
     head = f"<p><b>{run.status.value}</b>{trust}: {escape(run.pipeline)}, run {escape(run.run_id[:8])}</p>"
-    rows = "".join(_row(_cells(step, repaired(step, repairs)), "td") for step, repairs in repairs_by_step(run))
+    steps = [*repairs_by_step(run)]
+    rows = "".join(_row(_cells(step, repaired(step, repairs)), "td") for step, repairs in steps)
     table = f"<table><thead>{_row(_COLUMNS, 'th')}</thead><tbody>{rows}</tbody></table>"
+    read = "".join(
+        f"<details><summary>{escape(step.name)}: how its reply was read</summary>"
+        f"<pre>{escape(clip(_hidden(step.outcome.explain()), _LONGEST))}</pre></details>"
+        for step, repairs in steps
+        if step.outcome is not None and (repairs or not isinstance(step.outcome, Accepted))
+    )
     output = run.to_dict()["output"]
     text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
-    return f"<div>{head}{table}{'' if output is None else f'<pre>{escape(clip(text, _LONGEST))}</pre>'}</div>"
+    return f"<div>{head}{table}{read}{'' if output is None else f'<pre>{escape(clip(text, _LONGEST))}</pre>'}</div>"
 
 
 def _cells(step: StepResult[object], repairs: int) -> tuple[str, ...]:

@@ -66,6 +66,13 @@ def test_a_notebook_shows_the_steps_and_the_output_and_nothing_runs_in_it() -> N
     assert "&lt;script&gt;" in page
 
 
+def test_a_notebook_shows_how_a_reply_was_repaired_and_only_that() -> None:
+    page = run_of("{n: 1}", schema={"type": "object", "required": ["n"]})._repr_html_()
+    assert page.count("<details>") == 1
+    assert "<summary>ask: how its reply was read</summary>" in page
+    assert "unquoted-key" in page
+
+
 def test_a_notebook_counts_each_repair_once() -> None:
     inner = Step("ask", AgentSpec(model="openai:x", output_schema={"type": "object", "required": ["n"]}))
     page = Runner(Parallel("both", {"a": inner}), models=ScriptedModel("{n: 1}")).run_sync()._repr_html_()

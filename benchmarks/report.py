@@ -28,7 +28,9 @@ def main() -> None:
     if found["missing"]:
         sys.exit(f"install first: {' and '.join(found['missing'])}")
     cases, meaning, captured = found["corpora"]
-    ours, summary, _every = flood_tables(found)  # each reader on each flood is for the page, too wide for this one
+    own_floods, summary, _every = flood_tables(
+        found
+    )  # each reader on each flood is for the page, too wide for this one
     cells = found["speed"]["documents"]
     clean = next(c for c in cells if c["document"] == "clean 2 KB" and c["reader"].startswith("TypeAdapter"))
     sys.stdout.write(
@@ -52,7 +54,7 @@ def main() -> None:
             captured=corpus_table(captured),
             speed=documents_table(found["speed"]),
             defects=printed("benchmarks.defects"),
-            floods=ours,
+            floods=own_floods,
             summary=summary,
         )
     )

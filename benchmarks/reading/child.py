@@ -19,7 +19,7 @@ Attempt = Callable[[str, Mapping[str, Any] | None], tuple[str, Any]]
 """Reads a text with a schema; returns a one-word outcome and the value."""
 
 
-def _ours() -> Attempt:
+def _flujo_aros() -> Attempt:
     contracts: dict[str, Contract[Any]] = {}
 
     def attempt(text: str, schema: Mapping[str, Any] | None) -> tuple[str, Any]:
@@ -67,7 +67,7 @@ def answer(attempt: Attempt, question: Mapping[str, Any]) -> dict[str, Any]:
 
 def main(name: str) -> None:
     """Report that the reader is loaded, then answer questions until stdin closes."""
-    attempt = _ours() if name == "flujo_aros" else _peer(name)
+    attempt = _flujo_aros() if name == "flujo_aros" else _peer(name)
     sys.stdout.write("{}\n")
     sys.stdout.flush()
     for line in sys.stdin:

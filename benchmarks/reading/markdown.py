@@ -43,7 +43,7 @@ def _parts(found: Mapping[str, Any]) -> Iterator[str]:
 
 def corpus_table(corpus: Mapping[str, Any]) -> str:
     """Return the table of the readers on one corpus."""
-    head = ["reader", *(TITLES[name] for name in corpus["columns"]), "median µs", "÷ ours"]
+    head = ["reader", *(TITLES[name] for name in corpus["columns"]), "median µs", "relative time"]
     rows = [
         [
             bold(reader["name"]),
@@ -60,7 +60,7 @@ def documents_table(speed: Mapping[str, Any]) -> str:
     """Return the table of the readers on the documents: µs, and the ratio to `flujo_aros`."""
     readers, names, cells = documents_of(speed)
     rows = [[bold(reader), *(_document_cell(cells[reader, name]) for name in names)] for reader in readers]
-    return table(["µs (÷ ours)", *names], rows)
+    return table(["µs (relative)", *names], rows)
 
 
 def _document_cell(cell: Mapping[str, Any]) -> str:

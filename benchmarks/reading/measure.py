@@ -54,10 +54,10 @@ def measure(
 def _scored(corpus: Corpus, readers: Sequence[Any], rounds: int, tick: Tick) -> dict[str, Any]:
     name = f"{len(corpus.cases)} cases of {corpus.source}"
     scores = score(corpus, readers, rounds=rounds, tick=lambda lap: tick(f"{name}, round {lap + 1} of {rounds}"))
-    ours = scores[0].median
+    baseline = scores[0].median
     return {
         **corpus.to_dict(),
-        "readers": [result.to_dict(corpus.columns, ours) for result in scores],
+        "readers": [result.to_dict(corpus.columns, baseline) for result in scores],
     }
 
 

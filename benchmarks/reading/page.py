@@ -113,7 +113,7 @@ def _corpus(corpus: Mapping[str, Any]) -> Iterator[str]:
             yield f"<h3>{TITLES[column]}</h3>{bars(figures, TITLES[column])}"
     times = [(reader["name"], reader["median_us"], f"{reader['median_us']:,.0f} µs") for reader in corpus["readers"]]
     yield f"<h3>Median time per reply, log scale</h3>{bars(times, 'Median time', logarithmic=True)}"
-    head = ["reader", *(TITLES[name] for name in corpus["columns"]), "median µs", "÷ ours"]
+    head = ["reader", *(TITLES[name] for name in corpus["columns"]), "median µs", "relative time"]
     rows = [
         [
             reader["name"],
@@ -141,7 +141,7 @@ def _document_bar(cell: Mapping[str, Any]) -> tuple[float, str]:
     if not cell["us"]:
         return 0.0, str(cell["outcome"])
     wrong = ", wrong" if cell["outcome"] == "wrong" else ""
-    return cell["us"], f"{cell['us']:,.0f} µs ({cell['ratio']:.2f} × ours{wrong})"
+    return cell["us"], f"{cell['us']:,.0f} µs ({cell['ratio']:.2f} × flujo_aros{wrong})"
 
 
 def _floods(found: Mapping[str, Any]) -> Iterator[str]:

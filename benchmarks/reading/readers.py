@@ -41,11 +41,11 @@ class Reader:
 def our_reader() -> Reader:
     """Return `read()` as callers use it."""
 
-    def ours(text: str, contract: Contract[Any], truncated: bool | None) -> Got | None:
+    def read_reply(text: str, contract: Contract[Any], truncated: bool | None) -> Got | None:
         outcome = read(text, contract, truncated=truncated)
         return Got(outcome.value) if isinstance(outcome, Accepted) else None
 
-    return Reader(OURS, version("flujo_aros"), ours)
+    return Reader(OURS, version("flujo_aros"), read_reply)
 
 
 def peer_reader(parser: Parser, ends: Ends) -> Reader:

@@ -33,14 +33,14 @@ class Score:
         """The median over all cases of each case's median over the rounds, in µs."""
         return median(self.micros) if self.micros else 0.0
 
-    def to_dict(self, columns: Sequence[str], ours: float) -> dict[str, Any]:
+    def to_dict(self, columns: Sequence[str], baseline: float) -> dict[str, Any]:
         """Return plain JSON; `ratio` is this reader's median time divided by that of `flujo_aros`."""
         return {
             "name": self.reader.name,
             "version": self.reader.version,
             **self.tally.to_dict(columns),
             "median_us": round(self.median, 1),
-            "ratio": round(self.median / ours, 2) if ours else 0.0,
+            "ratio": round(self.median / baseline, 2) if baseline else 0.0,
             "unasked": self.unasked,
             "endless": self.endless,
         }

@@ -92,10 +92,10 @@ def time_documents(documents: Sequence[Document], contestants: Sequence[Contesta
         outcomes = {one.name: one.outcome(document) for one in contestants}
         able = [one for one in contestants if outcomes[one.name] not in _FAILED]
         times = _times(able, document.text, rounds)
-        ours = times.get(OURS, 0.0)
+        baseline = times.get(OURS, 0.0)
         for name, outcome in outcomes.items():
             micros = times.get(name, 0.0)
-            yield Timed(name, document.name, outcome, micros, micros / ours if ours else 0.0)
+            yield Timed(name, document.name, outcome, micros, micros / baseline if baseline else 0.0)
 
 
 def _times(able: Sequence[Contestant], text: str, rounds: int) -> Mapping[str, float]:

@@ -42,17 +42,17 @@ def print_tables(found: Mapping[str, Any]) -> None:
 
 def _print_corpus(console: Console, corpus: Mapping[str, Any]) -> None:
     console.print(corpus_title(corpus), soft_wrap=True)
-    ours = corpus["readers"][0]
-    if len(ours["categories"]) > 1:
-        console.print(categories_table(ours["categories"], corpus["columns"]), "")
+    own = corpus["readers"][0]
+    if len(own["categories"]) > 1:
+        console.print(categories_table(own["categories"], corpus["columns"]), "")
     console.print(_comparison(corpus), "")
-    print_ids(console, ours["ids"])
+    print_ids(console, own["ids"])
     if unasked(corpus):
         console.print(unasked(corpus), style="dim", soft_wrap=True)
 
 
 def _comparison(corpus: Mapping[str, Any]) -> Table:
-    table = figures_table("reader", [*corpus["columns"], "µs", "÷ ours"])
+    table = figures_table("reader", [*corpus["columns"], "µs", "relative time"])
     for reader in corpus["readers"]:
         figures = [figure(column, reader["total"][column]) for column in corpus["columns"]]
         table.add_row(reader["name"], *figures, f"{reader['median_us']:,.0f}", f"{reader['ratio']:.2f}")
@@ -65,7 +65,7 @@ def _comparison(corpus: Mapping[str, Any]) -> Table:
 def _print_speed(console: Console, found: Mapping[str, Any]) -> None:
     speed = found["speed"]
     console.print(_documents(speed, "µs", lambda cell: f"{cell['us']:,.0f}"), "")
-    console.print(_documents(speed, "÷ ours", lambda cell: f"{cell['ratio']:.2f}"), "")
+    console.print(_documents(speed, "relative time", lambda cell: f"{cell['ratio']:.2f}"), "")
     readers, names, cells = floods_of(speed)
     console.print(_our_floods([cells[OURS, name] for name in names]), "")
     if len(readers) > 1:

@@ -174,7 +174,7 @@ def test_a_port_in_use_is_reported_in_one_sentence_with_the_setting():
         port = taken.getsockname()[1]
         assert fails_with("local:smollm2", LocalSettings(port=port)) == (
             f"Port {port} on 127.0.0.1 is taken: set AROS_LOCAL_PORT to a free port, "
-            "or unset it and the system chooses one."
+            "or unset it to let the system choose one."
         )
 
 

@@ -126,7 +126,7 @@ def _without_schema(parse: Callable[[str, Mapping[str, Any] | None], Any]) -> Ca
     return lambda text: parse(text, None)
 
 
-def timed(text: str, call: Callable[[str], Any], rounds: int) -> float | None:
+def time_call(text: str, call: Callable[[str], Any], rounds: int) -> float | None:
     """Return the minimum CPU time of one call in µs, or None if the reader rejects the text."""
     try:
         call(text)
@@ -152,7 +152,7 @@ def main() -> None:
         laps: dict[str, float | None] = {}
         for _ in range(5):
             for reader, call in calls.items():
-                spent, known = timed(text, call, rounds), laps.get(reader)
+                spent, known = time_call(text, call, rounds), laps.get(reader)
                 laps[reader] = spent if known is None or spent is None else min(spent, known)
             gc.collect()
         print(f"| {name} | " + " | ".join("–" if us is None else f"{us:.0f}" for us in laps.values()) + " |")

@@ -52,7 +52,7 @@ def reflections(step: Ensemble, events: list[LogEvent]) -> dict[str, dict[str, i
     return found
 
 
-def repeated(events: list[LogEvent]) -> float:
+def mean_repetition(events: list[LogEvent]) -> float:
     """Return the mean share of a line that its speaker has said before, excluding beliefs."""
     lines: dict[str, deque[str]] = {}
     shares: list[float] = []
@@ -115,7 +115,7 @@ def main() -> None:
         "failed_turns": sum(each.failed for each in figures.agents.values()),
         "skipped_turns": sum(each.skipped for each in figures.agents.values()),
         "calls": sum(each.requests for each in figures.agents.values()),
-        "repetition": repeated(events),
+        "repetition": mean_repetition(events),
         "reflections": reflections(step, events),
     }
     print(json.dumps(row))

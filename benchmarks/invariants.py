@@ -33,26 +33,26 @@ def read_and_check(
     if isinstance(outcome, Rejected) and not outcome.issues:
         broken.append("a rejection without an issue")
     if isinstance(outcome, Accepted):
-        broken += _accepted(text, contract, outcome)
+        broken += _check_accepted(text, contract, outcome)
     if streamed:
-        broken += _streamed(text, contract, rng, outcome, truncated=truncated)
+        broken += _check_stream(text, contract, rng, outcome, truncated=truncated)
     return outcome, broken
 
 
-def _accepted(text: str, contract: Contract[Any], outcome: Accepted[Any]) -> Iterator[str]:
+def _check_accepted(text: str, contract: Contract[Any], outcome: Accepted[Any]) -> Iterator[str]:
     plain = outcome.to_dict()["value"]
     if contract.mode == "json":
         if type(contract.validate(plain)).__name__ == "Invalid":
             yield f"accepted, but not valid: {outcome.value!r}"
         if outcome.trust == "clean" and contract.json_schema.get("type") != "string":
-            yield from _clean(text, contract, outcome)
+            yield from _check_clean(text, contract, outcome)
     for repair in outcome.repairs:
         start, end = repair.span
         if not 0 <= start <= end <= len(text):
             yield f"a repair outside the text: {repair!r}"
 
 
-def _clean(text: str, contract: Contract[Any], outcome: Accepted[Any]) -> Iterator[str]:
+def _check_clean(text: str, contract: Contract[Any], outcome: Accepted[Any]) -> Iterator[str]:
     try:
         plain = json.loads(text)
     except ValueError:
@@ -72,7 +72,7 @@ def _contains_nan(value: Any) -> bool:
     )
 
 
-def _streamed(
+def _check_stream(
     text: str, contract: Contract[Any], rng: random.Random, outcome: Outcome[Any], *, truncated: bool | None
 ) -> Iterator[str]:
     """Check that the outcome does not depend on the chunks, that values only grow, and that final values stay."""
@@ -91,15 +91,15 @@ def _streamed(
     looked = sorted({*rng.sample(range(len(partials)), min(LOOKS, len(partials))), begin, len(partials) - 1} - {-1})
     if not partials:
         return
-    yield from _grown(partials, looked)
+    yield from _check_growth(partials, looked)
     if isinstance(outcome, Accepted):
         value = outcome.to_dict()["value"]
         for index in looked:
             if index >= begin:
-                yield from _kept(partials[index], value, "outcome")
+                yield from _check_final(partials[index], value, "outcome")
 
 
-def _grown(partials: Sequence[Partial[Any]], looked: Sequence[int]) -> Iterator[str]:
+def _check_growth(partials: Sequence[Partial[Any]], looked: Sequence[int]) -> Iterator[str]:
     for before, after in pairwise(looked):
         if any(partial.restarted for partial in partials[before + 1 : after + 1]):
             continue
@@ -109,10 +109,10 @@ def _grown(partials: Sequence[Partial[Any]], looked: Sequence[int]) -> Iterator[
         if not first.final_paths <= second.final_paths:
             yield f"no longer final: {sorted(first.final_paths - second.final_paths)!r}, without a restart"
         else:
-            yield from _kept(first, second.value, "next partial")
+            yield from _check_final(first, second.value, "next partial")
 
 
-def _kept(partial: Partial[Any], value: Any, where: str) -> Iterator[str]:
+def _check_final(partial: Partial[Any], value: Any, where: str) -> Iterator[str]:
     for path in partial.final_paths:
         shown = at(partial.value, path)
         if not same(shown, at(value, path)):

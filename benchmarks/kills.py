@@ -51,8 +51,8 @@ def aros(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*AROS, *words], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
 
-def killed(folder: Path, state: str, after: float) -> bool:
-    """Return whether the process that resumed a run was killed before it ended."""
+def resume_and_kill(folder: Path, state: str, after: float) -> bool:
+    """Resume a run, and return whether the process was killed before the run ended."""
     words = [*AROS, "resume", state, "--answer", "yes", "--allow", "./killed_work.py"]
     process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     done = folder / "done.txt"
@@ -68,7 +68,7 @@ def one_round(folder: Path, chance: random.Random) -> dict[str, Any]:
     (folder / "done.txt").unlink(missing_ok=True)
     paused = json.loads(aros(folder, "run", "b.yaml", "--input", "x", "--json", "--allow", "./killed_work.py").stdout)
     state = f".aros/paused/{paused['run_id']}.json"
-    was_killed = killed(folder, state, chance.uniform(0, 0.17 * STEPS))
+    was_killed = resume_and_kill(folder, state, chance.uniform(0, 0.17 * STEPS))
     status = "completed"
     if (folder / state).exists():
         ended = aros(folder, "resume", state, "--answer", "yes", "--json", "--allow", "./killed_work.py")

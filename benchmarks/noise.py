@@ -125,7 +125,7 @@ def scripted(value: Any, first: NoisyReply, rng: random.Random, skill: float) ->
     return ScriptedModel(write(first), then=again)
 
 
-async def one(expected: BaseModel, first: NoisyReply, rng: random.Random, skill: float, row: Row) -> None:
+async def run_one(expected: BaseModel, first: NoisyReply, rng: random.Random, skill: float, row: Row) -> None:
     value = json.loads(expected.model_dump_json())
     model = scripted(value, first, rng, skill)
     agent = Agent(model, output_type=PromptedOutput(type(expected)), capabilities=[Aros()], retries=0)
@@ -155,7 +155,7 @@ async def measure(count: int, seed: int, skill: float, weight: float) -> dict[st
         fitting = [name for name in pool if NOISES[name].reply(value, random.Random(1)) is not None]
         name = min(fitting, key=lambda each: (rows[each].replies, rng.random()))
         first = next(noisy_replies(value, seed=rng.randrange(1 << 30), count=1, noises=[name]))
-        await one(expected, first, rng, skill, rows[name])
+        await run_one(expected, first, rng, skill, rows[name])
     return rows
 
 

@@ -25,7 +25,7 @@ CHUNK_SIZES: Final = [(1,), (1, 1, 2, 3, 7, 20), (1, 2, 3), (5, 20, 60), (20,), 
 """The number of characters in each chunk of a stream."""
 
 
-class Seen(NamedTuple):
+class Result(NamedTuple):
     """The outcome of one reply in one checkout."""
 
     number: int
@@ -39,14 +39,14 @@ class Seen(NamedTuple):
         return " ".join((str(self.number), *marks))
 
 
-def seen(seed: int, number: int, streamed: float) -> Seen:
+def read_one(seed: int, number: int, streamed: float) -> Result:
     """Read one reply with the `flujo_aros` that this process imports."""
     from fuzz import reply
 
     from flujo_aros import StreamReader, read
 
     text, contract, truncated = reply(seed, number)
-    outcome = _written(read(text, contract, truncated=truncated))
+    outcome = _as_json(read(text, contract, truncated=truncated))
     rng, partials = random.Random(number), list[str]()
     if rng.random() < streamed:
         reader, sizes, at = StreamReader[Any](contract), rng.choice(CHUNK_SIZES), 0
@@ -56,29 +56,29 @@ def seen(seed: int, number: int, streamed: float) -> Seen:
             at += size
             if shown is not None:
                 partials.append(f"{at} {shown.value!r} {sorted(shown.final_paths)} {shown.restarted}")
-        closed = _written(reader.close(truncated=truncated))
+        closed = _as_json(reader.close(truncated=truncated))
         if closed != outcome:
             partials.append(f"the stream has a different outcome: {closed}")
-    return Seen(number, text, outcome, "\n".join(partials))
+    return Result(number, text, outcome, "\n".join(partials))
 
 
-def _written(outcome: Any) -> str:
+def _as_json(outcome: Any) -> str:
     return json.dumps(outcome.to_dict(), default=str, ensure_ascii=True)
 
 
-def side(options: argparse.Namespace) -> None:
+def run_side(options: argparse.Namespace) -> None:
     """Read replies in one of the two processes."""
     if options.only is not None:
-        print(json.dumps(seen(options.seed, options.only, 1.0)))
+        print(json.dumps(read_one(options.seed, options.only, 1.0)))
         return
     from fuzz import reply
 
     for number in range(options.start, options.start + options.replies):
         if options.mode in (None, reply(options.seed, number)[1].mode):
-            print(seen(options.seed, number, options.streamed).digest())
+            print(read_one(options.seed, number, options.streamed).digest())
 
 
-def started(checkout: Path, arguments: list[str]) -> subprocess.Popen[str]:
+def start_side(checkout: Path, arguments: list[str]) -> subprocess.Popen[str]:
     """Start this program with the package of a checkout."""
     return subprocess.Popen(
         [sys.executable, __file__, str(checkout), "--side", *arguments],
@@ -100,7 +100,7 @@ def compare(old: Path, new: Path, arguments: list[str]) -> Counter[str]:
     """Print each reply whose outcome differs between the two checkouts, and count them."""
     counts: Counter[str] = Counter()
     names = ("text", "outcome", "partials")
-    for one, two in zip(*(lines(started(checkout, arguments)) for checkout in (old, new)), strict=True):
+    for one, two in zip(*(lines(start_side(checkout, arguments)) for checkout in (old, new)), strict=True):
         counts["replies"] += 1
         if one != two:
             (number, *mine), (_, *other) = one.split(), two.split()
@@ -112,7 +112,7 @@ def compare(old: Path, new: Path, arguments: list[str]) -> Counter[str]:
 
 def show(old: Path, new: Path, arguments: list[str]) -> None:
     """Print both outcomes of one reply."""
-    one, two = (Seen(*json.loads("".join(lines(started(checkout, arguments))))) for checkout in (old, new))
+    one, two = (Result(*json.loads("".join(lines(start_side(checkout, arguments))))) for checkout in (old, new))
     print(f"{one.text}\n\nold: {one.outcome}\nnew: {two.outcome}")
     print("\n".join(unified_diff(one.partials.split("\n"), two.partials.split("\n"), "old", "new", lineterm="", n=1)))
 
@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--side", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.side:
-        side(options)
+        run_side(options)
         return
     passed = ["--seed", str(options.seed), "--streamed", str(options.streamed)]
     passed += ["--mode", options.mode] if options.mode else []

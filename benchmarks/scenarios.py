@@ -131,7 +131,7 @@ class Counted(WrapperModel):
         return self
 
 
-class Drawn:
+class RandomScenario:
     """A random pipeline, with the faults of its model, drawn from a seed."""
 
     def __init__(self, seed: int) -> None:
@@ -273,7 +273,7 @@ class Found:
         return self.status, self.tape, sorted(self.trace)
 
 
-class Kept:
+class RecordingEngine:
     """An engine that stores runs as `Durable` does, but executes them in this process and keeps its calls in memory."""
 
     def __init__(self, store: Store, *, live: bool) -> None:
@@ -322,12 +322,12 @@ class Kept:
 def scenario(seed: int, store: Store) -> Found:
     """Run one scenario and check it against the invariants."""
     random.seed(seed)
-    drawn, found = Drawn(seed), Found()
-    engine = Kept(store, live=drawn.live)
+    drawn, found = RandomScenario(seed), Found()
+    engine = RecordingEngine(store, live=drawn.live)
     runner = Runner(drawn.pipeline, models=drawn.model, engine=engine, usage_limits=drawn.limits)
     run_id = f"{os.getpid()}-{seed}-{time.monotonic_ns()}"
     try:
-        run_virtual(_watched(drawn, runner, run_id, found), deadline=DEADLINE)
+        run_virtual(_execute(drawn, runner, run_id, found), deadline=DEADLINE)
     except Hang as hang:
         found.wrong.append(f"hang: {hang}")
     except Exception as error:  # noqa: BLE001 - any exception is a finding
@@ -342,21 +342,21 @@ def scenario(seed: int, store: Store) -> Found:
     if row.ended is None:
         found.wrong.append(f"the run was left {row.status}")
     if found.result is not None:
-        found.wrong += _against(found.result, found, drawn, row.status)
+        found.wrong += _violations(found.result, found, drawn, row.status)
     return found
 
 
-def _faulty(drawn: Drawn) -> FaultyModel:
+def _faulty(drawn: RandomScenario) -> FaultyModel:
     assert isinstance(drawn.model.wrapped, FaultyModel)
     return drawn.model.wrapped
 
 
-async def _watched(drawn: Drawn, runner: Runner, run_id: str, found: Found) -> None:
+async def _execute(drawn: RandomScenario, runner: Runner, run_id: str, found: Found) -> None:
     """Run the pipeline, cancel it at the drawn time, and record the events."""
     loop = asyncio.get_running_loop()
     starts, ends = Counter[str](), Counter[str]()
 
-    def hear(event: Any) -> None:
+    def observe(event: Any) -> None:
         if isinstance(event, (StepStarted, StepFinished)):
             status = event.status if isinstance(event, StepFinished) else "starts"
             (ends if isinstance(event, StepFinished) else starts)[event.name] += 1
@@ -376,7 +376,7 @@ async def _watched(drawn: Drawn, runner: Runner, run_id: str, found: Found) -> N
             elif isinstance(each.result, RunResult):
                 found.result = each.result
 
-    with observing(hear):
+    with observing(observe):
         running = asyncio.ensure_future(go())
         if drawn.cancel_at is not None:
             await asyncio.wait([running], timeout=drawn.cancel_at)
@@ -391,7 +391,7 @@ async def _watched(drawn: Drawn, runner: Runner, run_id: str, found: Found) -> N
         found.wrong.append(f"starts and ends of steps differ: {starts - ends} {ends - starts}")
 
 
-def _against(result: RunResult, found: Found, drawn: Drawn, kept: str) -> list[str]:
+def _violations(result: RunResult, found: Found, drawn: RandomScenario, kept: str) -> list[str]:
     """Return the invariants that a result violates."""
     wrong: list[str] = []
     if result.status.value != kept:

@@ -196,14 +196,9 @@ class Shape:
         return not (self.types or self.properties or self.patterns or self.branches or self.choices or self.items)
 
     @cached_property
-    def takes_list(self) -> bool:
-        """Whether an array is allowed here."""
-        return self.allows("array")
-
-    @cached_property
     def only_lists(self) -> bool:
         """Whether an array is allowed here, and no object."""
-        return self.takes_list and not self.allows("object") and not self.anything
+        return self.allows("array") and not self.allows("object") and not self.anything
 
     @cached_property
     def takes_any(self) -> frozenset[type]:
@@ -216,7 +211,7 @@ class Shape:
     @cached_property
     def is_scalar(self) -> bool:
         """Whether neither an object nor an array is allowed here, and there are no alternatives."""
-        return not (self.branches or self.takes_list or self.allows("object"))
+        return not (self.branches or self.allows("array") or self.allows("object"))
 
     @cached_property
     def keys(self) -> dict[str, str]:

@@ -248,7 +248,7 @@ def _is_union(schema: JsonSchema) -> bool:
 def lacks_envelope(text: str, contract: Contract[Any], key: str) -> bool:
     """Return whether a reply is a value by itself, without the envelope of this key around it."""
     shape = contract.shape
-    inner = [shape.element(0)] if shape.takes_list else []
+    inner = [shape.element(0)] if shape.allows("array") else []
     if shape.allows("object") and not shape.keys:
         inner.append(shape.member(key))
     is_loose = str in shape.takes_any or any(each.anything for each in inner)

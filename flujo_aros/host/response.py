@@ -26,7 +26,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
-from flujo_aros.contract import Contract, compile_contract, parse_json
+from flujo_aros.contract import Contract, compile_contract, fold, parse_json
 from flujo_aros.errors import LimitReached
 from flujo_aros.host.models import wants_output
 from flujo_aros.host.output import Wire, wire_of
@@ -147,11 +147,7 @@ class CallsMeant:
     def _tool_name_meant(self, call: ToolCallPart) -> str:
         """Return the name of the output tool that a call of a nonexistent tool refers to."""
         parameters = self.run.exchange.parameters
-        alike = [
-            tool
-            for tool in parameters.tool_defs.values()
-            if _alphanumerics(tool.name) == _alphanumerics(call.tool_name)
-        ]
+        alike = [tool for tool in parameters.tool_defs.values() if fold(tool.name) == fold(call.tool_name)]
         if len(alike) == 1:
             return alike[0].name if alike[0].kind == "output" else call.tool_name
         if alike or parameters.function_tools:
@@ -195,10 +191,6 @@ def _shares_a_key(outcome: Outcome[Any], tool: ToolDefinition) -> bool:
     """Return whether the value resembles the arguments of the tool."""
     draft = outcome.draft.value if isinstance(outcome, Rejected) and outcome.draft else None
     return is_dict(draft) and not draft.keys().isdisjoint(tool.parameters_json_schema.get("properties", {}))
-
-
-def _alphanumerics(name: str) -> str:
-    return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
 def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) -> Rejected | None:

@@ -121,6 +121,7 @@ class RepairLog(Sequence[Repair]):
     def _all(self) -> tuple[Repair, ...]:
         root = self._root
         built: list[Repair] = []
+        written: dict[Path, str] = {}
         for edit in (*self._unlisted(), *self._edits):
             code, risk, start, end, after, path = edit
             if code in _OF_VALIDATOR and isinstance(path, str):
@@ -130,7 +131,7 @@ class RepairLog(Sequence[Repair]):
             before = before if len(before) <= _SHOWN else f"{before[: _SHOWN - 1]}…"
             after = after if len(after) <= _SHOWN else f"{after[: _SHOWN - 1]}…"
             if not isinstance(path, str):
-                path = path_of(unlink(path))
+                path = written.get(path) or written.setdefault(path, path_of(unlink(path)))
             path = path or path_of(steps_to(root, start, self._names))
             built.append(Repair(code, risk, path, (start, end), before, after))
         return tuple(built)

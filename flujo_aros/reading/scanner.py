@@ -157,7 +157,7 @@ class Scanner:
     def __init__(self, text: str, shape: Shape, *, growing: bool = False) -> None:
         self.text = text
         self.growing = growing
-        self.lists = shape.takes_list
+        self.lists = shape.allows("array")
         self.numbers = self.lists and not shape.allows("object") and shape.element(0).allows("integer")
         self.first = len(text) - len(text.lstrip())
 

@@ -857,7 +857,7 @@ class Search(Generic[T]):
         if not self._is_empty():
             return None
         if self.shape.anything:
-            return self._read_any_scalar()
+            return self._read_foreign_literal()
         if self.found:
             return None
         if find_json_end(whole, 0) == len(whole):
@@ -923,15 +923,14 @@ class Search(Generic[T]):
                 break
         return None
 
-    def _read_any_scalar(self) -> Reading[T] | None:
+    def _read_foreign_literal(self) -> Reading[T] | None:
         body, edits = _bare_scalar(self.text)
-        whole = Candidate[T](0, len(self.text), FENCE, read_strict(body, self.contract), edits)
-        if whole.valid is None and body in FOREIGN:
-            value, risk = FOREIGN[body]
-            edits.append(Edit("foreign-literal", risk, 0, len(self.text), str(value), "$"))
-            verdict = self.contract.validate(value)
-            whole.valid = verdict if isinstance(verdict, Valid) else None
-        return self._accept(whole) if whole.valid is not None else None
+        value, risk = FOREIGN.get(body, (None, Risk.LOSSY))
+        verdict = self.contract.validate(value)
+        if body not in FOREIGN or isinstance(verdict, Invalid):
+            return None
+        edits.append(Edit("foreign-literal", risk, 0, len(self.text), str(value), "$"))
+        return self._accept(Candidate(0, len(self.text), FENCE, verdict, edits))
 
     def _is_empty(self) -> bool:
         """Return whether nothing in the text looks like an answer."""

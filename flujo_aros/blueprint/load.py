@@ -135,8 +135,12 @@ class Inspected:
         return replace(self, findings=_sort_problems([*self.findings, *found.values()])) if found else self
 
     def place_of(self, error: UsageError, step: Node) -> Place:
-        """Return the place of an error of this step: what cannot be imported, or the step itself."""
-        named = (node for part in (step, self.root) for node in part.walk() if node.value == error.key)
+        """Return the place of an error of this step: what cannot be imported, in the step or its agent, or the step
+        itself."""
+        uses = step.members.get("uses") or step.members.get("agent")
+        name = str(uses.value).removeprefix("agents.") if uses is not None else ""
+        parts = (step, self.agents.get(name, step), self.root)
+        named = (node for part in parts for node in part.walk() if node.value == error.key)
         return next((node.place for node in named if isinstance(node.value, str)), step.place)
 
 

@@ -189,3 +189,12 @@ def test_a_module_that_is_not_there_is_reported_once() -> None:
     twice = text.replace("]", ", {name: again, uses: agents.a, output_schema: {from: 'no_such_shop:Invoice'}}]")
     (found,) = lint_text(twice, options=Options(allow=("no_such_shop",), select=("V-B1",))).findings
     assert found.message.startswith("step 'read': no_such_shop cannot be imported")
+
+
+def test_an_error_of_a_type_is_reported_at_the_agent_that_names_it_and_not_at_another_use_of_the_name() -> None:
+    text = AGENT.replace("NAME", "number").replace("}]", "}, {name: f, uses: 'shop_types:number'}]")
+    found = lint_text(text, options=Options(allow=("shop_types",), select=("V-B1", "V-A6"))).findings
+    assert [(each.place.path, each.message.partition(" is not")[0]) for each in found] == [
+        ("agents.a.output_schema.from", "step 'read': shop_types:number"),
+        ("steps[1].uses", "step 'f': shop_types:number cannot be called; its type is int"),
+    ]

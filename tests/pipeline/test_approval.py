@@ -328,5 +328,5 @@ def test_a_tool_that_wants_another_try_is_not_paused_for() -> None:
 def test_the_state_of_another_pipeline_is_rejected() -> None:
     done: list[Any] = []
     paused = Runner(Step("tidy", clerk(Clerk(REFUND).model, done))).run_sync("x")
-    with pytest.raises(UsageError, match="another pipeline"):
+    with pytest.raises(UsageError, match="a different pipeline"):
         resumed(Pipeline([Step("tidy", clerk(Clerk(REFUND).model, done), input="other")]), paused, "approve")

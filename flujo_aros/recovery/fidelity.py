@@ -586,7 +586,8 @@ def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[
     """
     if not isinstance(outcome, Accepted):
         return outcome
-    may_be_blank = contract.mode in ("json", "tagged") and _MAY_BE_BLANK.search(outcome.text)
+    as_written = isinstance(outcome.value, str) and outcome.value == outcome.text  # a text, not JSON
+    may_be_blank = contract.mode in ("json", "tagged") and not as_written and _MAY_BE_BLANK.search(outcome.text)
     blanks = blanks_in(outcome.value, contract, examples) if may_be_blank else None
     if blanks == "left" or (blanks and ask):
         words = "the value is the unfilled template itself"

@@ -334,7 +334,7 @@ def test_an_unknown_key_of_a_step_suggests_or_lists_valid_keys(key: str, hint: s
         ("kind: loop, max_iterations: 3", "unknown key 'max_iterations'; write `max_loops` under `loop:`"),
         ("agent: {model: 'openai:m', instructions: x}", "unknown key 'instructions'; write `system_prompt`"),
         ("uses: ./shop.py:buy", "not './shop.py:buy'; write shop:buy, and allow its file: --allow ./shop.py"),
-        ("agent: {model: 'openai:m', tools: [shop.buy]}", "not 'shop.buy'; did you mean shop:buy?"),
+        ("agent: {model: 'openai:m', tools: [shop.buy]}", "not 'shop.buy'; write shop:buy"),
     ],
 )
 def test_forms_of_other_tools_get_a_suggestion(step: str, hint: str) -> None:

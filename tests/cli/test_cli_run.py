@@ -511,10 +511,10 @@ def test_a_file_in_another_encoding_is_reported_with_its_position_and_a_fix(
 @pytest.mark.parametrize(
     ("module", "words"),
     [
-        ("", "b.yaml:3:5: step 'two': shop.steps cannot be imported: No module named 'shop'; install it, or name"),
-        ("import nope", "b.yaml:3:5: step 'two': shop.steps cannot be imported: No module named 'nope'; install it"),
-        ("txt = len", "b.yaml:3:5: step 'two': shop.steps has no 'text'; did you mean 'txt'?"),
-        ("text = 3", "b.yaml:3:5: step 'two': shop.steps:text cannot be called; its type is int"),
+        ("", "b.yaml:3:23: step 'two': shop.steps cannot be imported: No module named 'shop'; install it, or name"),
+        ("import nope", "b.yaml:3:23: step 'two': shop.steps cannot be imported: No module named 'nope'; install it"),
+        ("txt = len", "b.yaml:3:23: step 'two': shop.steps has no 'text'; did you mean 'txt'?"),
+        ("text = 3", "b.yaml:3:23: step 'two': shop.steps:text cannot be called; its type is int"),
     ],
 )
 def test_a_missing_function_is_reported_with_the_line_of_its_step(aros: Aros, module: str, words: str) -> None:

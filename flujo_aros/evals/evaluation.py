@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 from uuid import uuid4
 
 from flujo_aros.errors import TemplateError, UsageError
@@ -32,7 +32,7 @@ from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Step
 from flujo_aros.pipeline.values import as_plain
-from flujo_aros.spelling import brief
+from flujo_aros.spelling import brief, clip
 from flujo_aros.usage import Usage
 
 Match: TypeAlias = Literal["exact", "fields"]
@@ -136,6 +136,10 @@ class CaseResult:
     labelled: bool = True
     """Whether the case specifies an expected result."""
 
+    def __repr__(self) -> str:
+        """Return one line: the case, the verdict, and why the output is not right."""
+        return f"<CaseResult {self.id!r}: {self.verdict.value}{self.why and f', {clip(self.why)}'}>"
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
         plain: dict[str, Any] = {
@@ -198,6 +202,11 @@ class Evaluation:
     judge: Usage = field(default_factory=Usage)
     approximate: int = 0
     stopped: str | None = None
+
+    def __repr__(self) -> str:
+        """Return one line: how many cases have each verdict."""
+        counts = "".join(f", {self.counts[each]} {each.value}" for each in Verdict if self.counts[each])
+        return f"<Evaluation {self.name}: {len(self.results)} {'case' if len(self.results) == 1 else 'cases'}{counts}>"
 
     @cached_property
     def counts(self) -> Mapping[Verdict, int]:
@@ -356,6 +365,10 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
     >>> asyncio.run(evaluate(Call("upper", function=str.upper), [("a", "A"), ("b", "C")])).right
     0.5
     """
+    if match not in get_args(Match):
+        raise UsageError(f"match must be 'exact' or 'fields', not {match!r}")
+    if concurrency < 1:
+        raise UsageError(f"concurrency must be at least 1, not {concurrency!r}")
     rows = as_cases(cases)
     for case in rows:
         if case.error is not None:
@@ -504,7 +517,8 @@ class _Evaluating:
         if not bad:
             return Verdict.RIGHT, "", scored, Usage()
         wanted = "expected " + ("no value" if bad[0].expected is None else brief(bad[0].expected))
-        differs = f"{bad[0].place} is {brief(bad[0].found)}, {wanted}"
+        place = "the output" if bad[0].place == "$" else bad[0].place
+        differs = f"{place} is {brief(bad[0].found)}, {wanted}"
         if self.judge is None:
             return Verdict.WRONG, differs, scored, Usage()
         return await self._ask_judge(case, output, scored)

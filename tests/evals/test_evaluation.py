@@ -341,3 +341,24 @@ def test_it_runs_inside_a_loop() -> None:
         return (await evaluate(Call("same", function=str), [("a", "a")])).right
 
     assert asyncio.run(main()) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"match": "feilds"}, "match must be 'exact' or 'fields', not 'feilds'"),
+        ({"concurrency": 0}, "concurrency must be at least 1, not 0"),
+    ],
+)
+def test_a_wrong_option_is_an_error_before_the_first_case(options: dict[str, object], words: str) -> None:
+    ran: list[str] = []
+    with pytest.raises(UsageError, match=words):
+        evaluate_sync(Call("note", function=ran.append), [("x", "X")], **options)  # type: ignore[arg-type]
+    assert ran == []
+
+
+def test_an_evaluation_and_a_result_are_one_short_line() -> None:
+    found = evaluate_sync(Call("upper", function=str.upper), [("a", "A"), ("b", "C")])
+    assert repr(found) == "<Evaluation upper: 2 cases, 1 right, 1 wrong>"
+    assert repr(found.results[0]) == "<CaseResult 0: right>"
+    assert repr(found.results[1]) == '<CaseResult 1: wrong, the output is "B", expected "C">'

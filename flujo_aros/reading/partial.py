@@ -92,11 +92,8 @@ class Finals:
                 self._texts.extend(f"{outer}{path_of(place)[1:]}" for place in inside)
             self._counts.append(len(self._texts))
         wanted = self._counts[count]
-        if wanted < self._reach:
-            return frozenset(self._texts[:wanted])
-        if wanted > self._reach:  # copying the set is cheaper than building it again
-            self._latest = self._latest.union(self._texts[self._reach : wanted])
-            self._reach = wanted
+        if wanted != self._reach:
+            self._latest, self._reach = frozenset(self._texts[:wanted]), wanted
         return self._latest
 
 

@@ -18,6 +18,7 @@ from flujo_aros.host.content import (
     with_named_content as with_named_content,
     has_content as has_content,
     is_content as is_content,
+    why_no_text as why_no_text,
     with_live_content as with_live_content,
     with_saved_content as with_saved_content,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,26 @@ def is_content(value: object) -> bool:
 def has_content(value: object) -> bool:
     """Return whether a value is such content, or a list or mapping that contains some, at any depth."""
     return any(is_content(part) for part in _parts(value))
+
+
+def why_no_text(value: object) -> str | None:
+    """Return the reason why a value, or something in it, must not be written as text for a model, or None.
+
+    >>> why_no_text({"n": 1}), why_no_text([Path("cat.png")])
+    (None, 'cat.png is only the name of a file; pass its content: BinaryContent.from_path("cat.png")')
+    """
+    for part in _parts(value):
+        if isinstance(part, (bytes, bytearray)):
+            return 'bytes are not text; decode them, or pass BinaryContent(data, media_type="image/png")'
+        if isinstance(part, io.IOBase):
+            return "an open file is not text; read it, or pass BinaryContent.from_path(file)"
+        if isinstance(part, Path) and _media_type(part.name) is not None:
+            return f'{part} is only the name of a file; pass its content: BinaryContent.from_path("{part}")'
+        if is_content(part):
+            kind = type(value).__name__
+            cure = 'make it an element of the input: ["What is in this?", "{{ input }}"]'
+            return f"{kind} is or contains an image or other content that cannot be written as text; {cure}"
+    return None
 
 
 def _parts(value: object) -> Iterator[object]:

@@ -16,13 +16,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
 from flujo_aros.errors import UsageError
-from flujo_aros.host import has_content, is_content
+from flujo_aros.host import has_content, is_content, why_no_text
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Trust
 from flujo_aros.spelling import nearest
-
-AS_CONTENT: Final = 'make it an element of the input: ["What is in this?", "{{ input }}"]'
-"""The advice for non-text content inside a text."""
 
 
 def as_plain(value: Any) -> Any:
@@ -61,19 +58,26 @@ def as_text(value: Any) -> str:
     '{"ok": true, "who": null}'
     """
     reject_content(value)
-    plain = as_plain(value)
+    plain = _finite(to_jsonable_python(value, by_alias=True, bytes_mode="base64", fallback=_words_of))
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 
+def _words_of(value: object) -> str:
+    """Return the text of an object that JSON has no form for. Raises `TypeError` for one that is only an address."""
+    kind = type(value)
+    if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
+        cure = "pass a mapping, a dataclass or a pydantic model"
+        raise TypeError(f"an object of the type {kind.__name__} has no form as text; {cure}")
+    return str(value)
+
+
 def reject_content(value: Any) -> None:
-    """Raise a `TypeError` for a value that cannot be written as text: bytes, an image or the like, or something
+    """Raise a `TypeError` for a value that cannot be written as text: bytes, a file, an image or the like, or something
     containing one.
     """
-    if isinstance(value, (bytes, bytearray)):
-        raise TypeError('bytes are not text; decode them, or pass BinaryContent(data, media_type="image/png")')
-    if not isinstance(value, (str, int, float)) and has_content(value):
-        kind = type(value).__name__
-        raise TypeError(f"{kind} is or contains an image or other content that cannot be written as text; {AS_CONTENT}")
+    reason = None if isinstance(value, (str, int, float)) else why_no_text(value)
+    if reason is not None:
+        raise TypeError(reason)
 
 
 def as_parts(value: Any) -> list[Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -73,11 +74,35 @@ def test_content_inside_text_or_data_is_rejected_before_any_call(source: Any, gi
     assert 'make it an element of the input: ["What is in this?", "{{ input }}"]' in message
 
 
-def test_bytes_without_a_media_type_are_rejected_before_any_call() -> None:
+BYTES = 'bytes are not text; decode them, or pass BinaryContent(data, media_type="image/png")'
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (IMAGE.data, BYTES),
+        (["What is this?", IMAGE.data], BYTES),
+        ({"picture": IMAGE.data}, BYTES),
+        (io.BytesIO(IMAGE.data), "an open file is not text; read it, or pass BinaryContent.from_path(file)"),
+        (["What is this?", Path("cat.png")], "cat.png is only the name of a file; pass its content: BinaryContent.fr"),
+        (
+            {"shop": object()},
+            "an object of the type object has no form as text; pass a mapping, a dataclass",
+        ),
+    ],
+    ids=["bytes", "in a list", "in a mapping", "open file", "path", "object"],
+)
+def test_what_has_no_form_as_text_is_rejected_before_any_call(given: object, words: str) -> None:
     model = ScriptedModel()
-    run = Runner(Step("look", Agent(model))).run_sync(IMAGE.data)
+    run = Runner(Step("look", Agent(model))).run_sync(given)
     assert (run.status, model.calls) == (RunStatus.FAILED, 0)
-    assert 'bytes are not text; decode them, or pass BinaryContent(data, media_type="image/png")' in str(run.error)
+    assert words in str(run.error)
+
+
+def test_the_path_of_a_text_is_text() -> None:
+    model = ScriptedModel("fine")
+    Runner(Step("look", Agent(model))).run_sync(Path("a.txt"))
+    assert model.asked[0].prompt.endswith("a.txt")
 
 
 def test_a_function_receives_content_unchanged() -> None:

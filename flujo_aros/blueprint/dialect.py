@@ -96,6 +96,10 @@ AGENT_KEYS: Final[Mapping[str, Hint]] = _table(
         "input_schema input_type": "an agent takes any input; `output_schema` is its answer",
         "temperature top_p max_tokens seed": "write it under `model_settings:`",
         "memory": "write `use_history: true` at the step",
+        "deps_schema deps_type deps": "deps come from the run: `Runner.run(…, deps=…)`, or --deps on the command line",
+        "end_strategy tool_timeout metadata json_schema_path": (
+            "only an agent built in Python has it: `uses: package.module:agent`"
+        ),
         "provider": "write it in `model`, as in openai:gpt-4o-mini",
         "llm model_name engine": _key("model"),
         "base_url endpoint url api_base": "write it in `model`, as in openai:NAME@http://127.0.0.1:8000/v1",

@@ -477,7 +477,10 @@ class Loading:
         if not isinstance(name, str):
             self.note(node.place, "a capability is a name, or a mapping of one name to its options")
         elif name not in (known := host.capability_names()):
-            self.note(node.place, nearest(name, known, closed=True).after(f"pydantic-ai has no capability {name!r}"))
+            alike = next((each for each in known if each.lower() == name.lower()), None)
+            cased = Hint(f"; did you mean {alike!r}?", Suggestion(name, alike, sure=True)) if alike else None
+            hint = cased or nearest(name, known, closed=True)
+            self.note(node.place, hint.after(f"pydantic-ai has no capability {name!r}"))
         else:
             self.permit(node.place, f"the capability {name!r}", "pydantic_ai.capabilities")
             options = node.members[name].keys if name in node.members else {}

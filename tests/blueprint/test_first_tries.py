@@ -111,9 +111,15 @@ def test_a_function_of_a_module_called_steps_is_not_taken_for_a_step() -> None:
             "output_schema: {title: str, n: int}",
             "write `type: object` with `properties: {title: {type: string}, n: {type: integer}}`",
         ),
+        ("capabilities: [websearch]", "pydantic-ai has no capability 'websearch'; did you mean 'WebSearch'?"),
+        (
+            "deps_schema: {type: object}",
+            "unknown key 'deps_schema'; deps come from the run: `Runner.run(…, deps=…)`, or",
+        ),
+        ("end_strategy: early", "unknown key 'end_strategy'; only an agent built in Python has it: `uses: package"),
         ("tools: [shop.tools.find]", "a tool is package.module:name, not 'shop.tools.find'; write shop.tools:find"),
     ],
-    ids=["file", "python", "type", "name", "fields", "tool"],
+    ids=["file", "python", "type", "name", "fields", "capability", "deps", "spec", "tool"],
 )
 def test_an_error_in_an_agent_says_what_to_write(key: str, said: str) -> None:
     text = f"agents: {{a: {{model: 'openai:gpt-4o', {key}}}}}\n{STEP}"

@@ -120,7 +120,8 @@ _LEFT_OUT: Final = Phrases(rf"\.\.\.|…|{_WORDS_FOR_MORE}", cased=True)
 # is why dots, which may stand for either, are among the placeholders only.
 _MAY_ELIDE: Final = Phrases(rf"(?:{_WORDS_FOR_MORE})[)>.…\]]*\"", r" (?:more|others)(?: [^\" ]+){1,2}\"", cased=True)
 _MAY_BE_SLOT: Final = Phrases(
-    r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\")",
+    r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\"|(?:YYYY|yyyy|DD|dd)[-/.]|(?:HH"
+    r"|hh):)",
     r"(?:\.\.\.|…| goes here)\)?\"",
     cased=True,
 )

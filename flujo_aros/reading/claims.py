@@ -9,9 +9,9 @@ asserts the answer's own value contradicts nothing, and one with other values fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import TIMES, Shape, fold
@@ -85,11 +85,16 @@ class Claims:
                 self.words.setdefault(field.held.casefold(), {})[at] = _OWN
 
     @cached_property
-    def _own_words(self) -> re.Pattern[str]:
-        names = (r"[\s_-]?".join(map(re.escape, _NAME_PART.findall(field.name))) for field in self.fields)
-        parts = {*map(re.escape, self.words), *names, *map(re.escape, self.named)} - {""}
-        any_part = "|".join(sorted(parts, key=len, reverse=True)) or "(?!)"
-        return re.compile(rf"(?<![^\W{_CJK}])(?<![\d.,-])(?:{any_part})s?(?![^\W{_CJK}]|[.,-]?\d|-\w)", re.I)
+    def _spelled(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """The expressions for the texts of the answer, and for the names and choices of its schema."""
+        held = {word for word, means in self.words.items() if _OWN in means.values()}
+        schema = sorted({*self.named, *self.words.keys() - held, *(field.name for field in self.fields)})
+        return re.compile(_any_of(held), re.I), _spelled(tuple(schema))
+
+    def _own_word(self, sentence: str, at: int) -> re.Match[str] | None:
+        """Return the next name or value: whole words, which no blank separates from those of other scripts."""
+        found = [match for part in self._spelled for match in islice(_whole(part, sentence, at), 1)]
+        return min(found, key=lambda match: (match.start(), -match.end()), default=None)
 
     def contradicted_by(self, sentence: str) -> str | None:
         """Return the name of the field that a sentence gives another value, or None.
@@ -120,7 +125,8 @@ class Claims:
 
     def _values_in(self, sentence: str) -> Iterator[re.Match[str]]:
         at = 0
-        while found := [each for part in (_QUOTE, self._own_words, _OTHER) if (each := part.search(sentence, at))]:
+        parts = (_QUOTE.search, self._own_word, _OTHER.search)
+        while found := [each for part in parts if (each := part(sentence, at))]:
             first = min(found, key=re.Match[str].start)
             yield first
             at = first.end()
@@ -241,6 +247,25 @@ class Claims:
                 if likeness is not None:
                     means[at] = likeness
         return means
+
+
+@lru_cache(maxsize=128)
+def _spelled(names: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(_any_of(names), re.I)
+
+
+def _any_of(words: Iterable[str]) -> str:
+    parts = (
+        r"[\s_-]?".join(map(re.escape, _NAME_PART.findall(word))) if "_" in word else re.escape(word) for word in words
+    )
+    return f"(?:{'|'.join(sorted(parts, key=len, reverse=True)) or '(?!)'})s?"
+
+
+def _whole(part: re.Pattern[str], sentence: str, at: int) -> Iterator[re.Match[str]]:
+    for found in part.finditer(sentence, at):
+        within = found.start() and _WITHIN.match(sentence, found.start() - 1)
+        if not within and not _CONTINUED.match(sentence, found.end()):
+            yield found
 
 
 def _likeness(values: set[float], said: str, unit: str, field: Field) -> int | None:
@@ -460,7 +485,7 @@ _NEGATED: Final = expression(
 _NEGATED_BEHIND: Final = expression(f"^[{_any('AMOUNTS/WRONG/ARROW')}]|^[{_any('IS')}].?[{_any('NOT/WRONG/ANOTHER')}]")
 _MINE: Final = expression(f"[{_any('I')}][{_any('CHOSE/STATED/LISTED')}][{_any('A/DEF/FROM')}]?$")
 _NOT_OWN: Final = expression(
-    f"[{_any('NOT/NO/INSTEAD')}][{_any('IS/DEF/THE/A')}]{{0,2}}[{_any('VALUE')}]|[{_any('VALUE')}][{_any('ARROW')}]"
+    f"[{_any('NOT/NO/INSTEAD')}][{_any('IS/DEF/THE/A')}]{{0,2}}[{_any('VALUE')}]|[{_any('VALUE')}][{_any('ARROW')}]."
 )
 _DIRECT: Final = expression(
     f"^[^{_any('NOT/NO/BUT/STOP')}{_VALUES}]{{0,4}}[{_any('IS/AMOUNTS/STOP/ARROW/SHOULD/EMPTY')}]"
@@ -495,6 +520,8 @@ _SUBJECT_END: Final = 3
 """The number of words within which a name is still the subject of a sentence, and two words belong together."""
 
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_WITHIN: Final = expression(rf"[^\W{_CJK}]|[.,-]")
+_CONTINUED: Final = expression(rf"[^\W{_CJK}]|[.,-]?\d|-\w")
 _FIRST_MARK: Final = 0xE000
 _SHORT: Final = 3
 _LONGEST_PART: Final = 60

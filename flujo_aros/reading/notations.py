@@ -38,6 +38,8 @@ _MAX_LINES: Final = 2_000
 _MAX_DEPTH: Final = 30
 _MAX_BRANCHES: Final = 16
 _WRAPPED: Final = expression(r"(\*\*|__|[\"'`“”])(.*?)(\1|[”\"])\Z", re.S)
+_COMMENT: Final = expression(r"(?<=\S)\s{2,9}#\s[^\n]*\Z")
+"""A comment of YAML behind a value."""
 _PLACEHOLDER: Final = expression(r"<[^<>]{1,60}>|\[[A-Za-z][\w ]{0,60}\]|\.\.\.|…")
 _END_TAG: Final = expression(r"(?!.*<([\w:-]+)[ >].*</\1>).*</[\w:-]{1,60}>")
 """A closing tag whose opening tag is on another line."""
@@ -233,7 +235,9 @@ def _without_emphasis(found: re.Match[str]) -> str:
 
 def read_scalar(raw: str, start: int, shape: Shape) -> Node | None:
     """Return the value of one line, or None if it is a placeholder or uncertain."""
-    raw = raw.rstrip().removesuffix("```" if raw.count("`") == 3 else "").rstrip().rstrip(",").rstrip()
+    raw = (
+        _COMMENT.sub("", raw).rstrip().removesuffix("```" if raw.count("`") == 3 else "").rstrip().rstrip(",").rstrip()
+    )
     raw = raw[:-2].rstrip() if raw.endswith("**") and not raw.startswith("**") and raw.count("**") == 1 else raw
     end = start + len(raw)
     if _PLACEHOLDER.fullmatch(raw) or _END_TAG.fullmatch(raw) or raw.startswith(("&quot;", "&#")):

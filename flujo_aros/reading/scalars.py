@@ -916,7 +916,7 @@ _SLOT: Final = expression(
     re.S,
 )
 _TYPE_WORDS: Final = frozenset({"string", "str", "integer", "int", "float", "boolean", "bool"})
-_OF_TYPES: Final = frozenset({"type", "kind", "format", "dtype", "language", "datatype"})
+_OF_TYPES: Final = frozenset({"type", "kind", "format", "dtype", "language", "datatype", "pattern", "mask"})
 """Names of fields that may hold the name of a type."""
 
 _TRUE: Final = frozenset({"true", "on", "1", "y", "t"}) | _YES | _YES_ALONE
@@ -1030,7 +1030,8 @@ _IN_BRACKETS: Final = expression(
 _ASKED_FOR: Final = frozenset({"your", "the", "a", "an", "insert", "enter", "here"})
 _SLOT_VALUE: Final = expression(
     r"[:=]\s{0,9}(?:\[\s{0,20})?[\"'`](?:([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60}|(?:[Yy]our"
-    r"|[Ii]nsert|[Ee]nter) [\w ]{1,60} here|[\w ]{1,60} goes here)|(string|\.\.\.|…))[\"'`]"
+    r"|[Ii]nsert|[Ee]nter) [\w ]{1,60} here|[\w ]{1,60} goes here)|(string|\.\.\.|…)"
+    r"|((?:YYYY|yyyy)[-/.][Mm]{2}[-/.][Dd]{2}|[Dd]{2}[-/.][Mm]{2}[-/.](?:YYYY|yyyy)|[Hh]{2}:[Mm]{2}))[\"'`]"
 )
 """A value, or the first item of a list, that may be a placeholder. It begins with its colon, since each word of a text
 would be tried as a name."""
@@ -1042,8 +1043,8 @@ _NAME_BEFORE: Final = expression(r"([\w-]{1,60})[\"'`]?\s{0,9}\Z")
 def placeholder_in(text: str, fields: Container[str]) -> str | None:
     """Return the string in a JSON text that is only a placeholder for the value of its field, or None.
 
-    That is the name of the field, of one of its items or of a type in brackets, or the same `"string"` or `"..."` in
-    several fields.
+    That is the name of the field, of one of its items or of a type in brackets, the pattern of a date, or the same
+    `"string"` or `"..."` in several fields.
 
     >>> [placeholder_in(f'{{"name": "{value}"}}', ("name",)) for value in ("<name>", "[YOUR NAME]", "<Ann>", "string")]
     ['<name>', '[YOUR NAME]', None, None]
@@ -1051,9 +1052,11 @@ def placeholder_in(text: str, fields: Container[str]) -> str | None:
     unfilled: dict[str, str] = {}
     for found in _SLOT_VALUE.finditer(text):
         before = _NAME_BEFORE.search(text, max(0, found.start() - 70), found.start())
-        if before is None or before[1] not in fields:
+        if before is None or before[1] not in fields or (found[3] and _names_type(before[1])):
             continue
         name, value = before[1], found[1]
+        if found[3]:
+            return found[3]
         if value is None:
             unfilled[name] = found[2]
             continue

@@ -788,6 +788,15 @@ def test_words_that_ask_for_a_value_are_a_placeholder(name: str) -> None:
     assert read('{"name": "Insert coin here"}', Person).value == Person(name="Insert coin here")
 
 
+def test_the_pattern_of_a_date_is_a_placeholder_unless_the_field_asks_for_a_pattern() -> None:
+    assert why('{"name": "YYYY-MM-DD"}', Person) is Reason.ECHOED_SCHEMA
+    assert read('{"date_format": "YYYY-MM-DD"}', dict[str, str]).value == {"date_format": "YYYY-MM-DD"}
+
+
+def test_a_comment_behind_the_value_of_a_line_is_no_part_of_it() -> None:
+    assert read("# generated\nname: Ann   # first name", Person).value == Person(name="Ann")
+
+
 @pytest.mark.parametrize("key", ["more_extras", "additional_extras", "extras2"])
 def test_a_list_that_continues_under_another_key_rejects_the_reply(key: str) -> None:
     assert isinstance(read(json.dumps({"name": "Ann", "extras": ["cot"], key: ["lift"]}), Guest), Rejected)

@@ -5,7 +5,7 @@ that are accepted.
 
 `doubts.jsonl` has ten answers, each with sentences that doubt it and harmless ones, in seven languages. Of the first
 five, the wordings are as different as possible; those of the other five are common ones. `corrections.jsonl` has
-28 answers, each with corrections and harmless sentences; those that are `held_out` were not read for the rules.
+58 answers, each with corrections and harmless sentences; those that are `held_out` were not read for the rules.
 A correction counts as recognized if the reply is rejected, or accepted with the corrected value. `--before` puts the
 doubt before the answer, and a line that introduces the answer.
 """

@@ -440,7 +440,8 @@ class _Sentence:
             return bool(wanted or index in self.denied or _OUGHT.search(clause) or (alone and _COPULA.search(before)))
         if kind == "day" and before[-1:] == "." and not named:
             return False  # `The report was updated on 5 May.`
-        said = how == _SURE or bool(named) or index in self.denied or result
+        close = [place for place in named if place >= self._clause_start(at) and at - place <= _CLOSE]
+        said = (how == _SURE and len(self.code) <= _BRIEF) or bool(close) or index in self.denied or result
         return said or _PREDICATE.search(before) is not None
 
     def _is_only_text(self, at: int) -> bool:
@@ -502,7 +503,7 @@ _IS_THE: Final = expression(
 _RESULT: Final = expression(f"[{_any('AMOUNTS')}].?$")
 _LISTS: Final = expression(f"[{_any('STOP')}].?$")
 _PREDICATE: Final = expression(
-    f"[{_any('IS/AMOUNTS/SHOULD/STOP/SPELT/STATED')}][{_any('FROM/A/DEF/THE/ACTUALLY/ONLY/THIS/LATER')}.]{{0,2}}$"
+    f"[{_any('IS/AMOUNTS/SHOULD/STOP/SPELT/STATED/CHOSE')}][{_any('FROM/A/DEF/THE/ACTUALLY/ONLY/THIS/LATER')}.]{{0,2}}$"
 )
 _IS: Final = expression(f"[{_any('IS/SPELT/STOP/AMOUNTS')}][{_any('A/DEF/THE')}]?$")
 _COPULA: Final = expression(f"[{_any('IS/SPELT')}][{_any('A/DEF/THE')}]?$")
@@ -518,6 +519,11 @@ _HOLDS: Final = expression(f"[{_any('IS/HAVE/LISTED')}].{{0,2}}$")
 _IS_BEHIND: Final = expression(f"^[{_any('IS')}]")
 _SUBJECT_END: Final = 3
 """The number of words within which a name is still the subject of a sentence, and two words belong together."""
+
+_CLOSE: Final = 4
+"""The number of words between the name of a field and its value."""
+_BRIEF: Final = 10
+"""The number of words of a sentence that says nothing else."""
 
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WITHIN: Final = expression(rf"[^\W{_CJK}]|[.,-]")

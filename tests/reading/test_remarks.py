@@ -173,9 +173,9 @@ def test_of_sentences_of_many_wordings_most_doubts_and_hardly_any_harmless_ones_
 def test_of_corrections_of_many_wordings_most_are_recognized_and_hardly_any_harmless_sentence_is() -> None:
     """Slightly below the figures of decision 029."""
     rows = list(measured.rows(measured.FILES[1]))
-    assert sum(row.recognized for row in rows) >= 570
-    assert sum(row.accepted for row in rows) >= 555
-    assert (sum(row.remarks for row in rows), sum(row.harmless for row in rows)) == (620, 620)
+    assert sum(row.recognized for row in rows) >= 800
+    assert sum(row.accepted for row in rows) >= 820
+    assert (sum(row.remarks for row in rows), sum(row.harmless for row in rows)) == (920, 920)
 
 
 @pytest.mark.parametrize(

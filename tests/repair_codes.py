@@ -23,7 +23,7 @@ from flujo_aros import Accepted, Output, Risk, read
 from flujo_aros.reading import scalars
 
 READING = Path(flujo_aros.reading.__file__ or "").parent
-LOGGING_CALLS = {"_log", "_edit", "_convert", "Edit", "Choice", "Time", "_adopt", "_read_inner"}
+LOGGING_CALLS = {"_log", "_edit", "_convert", "Edit", "Choice", "Time", "_adopt", "_read_inner", "_read_within"}
 AMOUNTS = {code for _, _, codes in scalars.FORMS for code in codes} | scalars.CODES
 """How a number was written, which is logged as it was found."""
 CODE = re.compile(r"[a-z]+(?:[-_][a-z]+)*")

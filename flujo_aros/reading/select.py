@@ -970,12 +970,8 @@ class Search(Generic[T]):
             return self._rejection(Reason.AMBIGUOUS, (Issue("$", "control_escape", words),))
         if inner.lstrip()[:1] not in ("{", "[", '"'):
             return None
-        outcome, start = self._search_within(inner), self.text.find(text)
-        if not isinstance(outcome, Accepted):
-            draft = None if outcome.draft is None else Draft(outcome.draft.value, (start, start + len(text)))
-            return replace(outcome, text=self.text, draft=draft) if outcome.reason is not Reason.NO_JSON else None
-        quoted = self._adopt(Candidate(start, start, LINES), outcome, start + len(text), "double-encoded")
-        return self._decide_single(quoted)
+        start = self.text.find(text)
+        return self._read_within(inner, start, start + len(text), "double-encoded")
 
     def _read_block_quote(self) -> Reading[T] | None:
         """Read an answer in a block quote: every line is marked, except words that announce it."""
@@ -986,12 +982,16 @@ class Search(Generic[T]):
         body = lines[1:] if announced else lines
         if not all(line.lstrip().startswith(">") or not line.strip() for line in body):
             return None
-        outcome = self._search_within("\n".join(line.lstrip().removeprefix(">") for line in body))
-        if not isinstance(outcome, Accepted):
-            return None
-        start = self.text.find(">")
-        quoted = self._adopt(Candidate(start, start, LINES), outcome, len(self.text.rstrip()), "block-quote")
-        return self._decide_single(quoted)
+        inner = "\n".join(line.lstrip().removeprefix(">") for line in body)
+        return self._read_within(inner, self.text.find(">"), len(self.text.rstrip()), "block-quote")
+
+    def _read_within(self, inner: str, start: int, end: int, code: str) -> Reading[T] | None:
+        """Read the answer in a text that was rewritten, or return None if it contains no JSON."""
+        outcome = self._search_within(inner)
+        if isinstance(outcome, Accepted):
+            return self._decide_single(self._adopt(Candidate(start, start, LINES), outcome, end, code))
+        draft = None if outcome.draft is None else Draft(outcome.draft.value, (start, end))
+        return replace(outcome, text=self.text, draft=draft) if outcome.reason is not Reason.NO_JSON else None
 
     def _read_call(self) -> Reading[T] | None:
         """Read an answer in Python: calls of the contract's own models, with keyword arguments."""

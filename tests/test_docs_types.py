@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from test_docs import PAGES, ROOT, python_blocks
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

@@ -347,9 +347,10 @@ def test_converting_scalars_in_place_equals_a_full_coercion() -> None:
             assert (quick.valid, quick.edits, quick.draft) == (None, [], None)
             continue
         converted += 1
-        coerced = Coercion(text, ceiling=Risk.INFERRED, pristine=True, drops=False).run(_by_hand(text), contract.shape)
-        assert coerced.issues == []
-        assert (quick.valid and quick.valid.value, quick.edits) == (coerced.value, coerced.edits)
+        coercion = Coercion(text, ceiling=Risk.INFERRED, pristine=True, drops=False)
+        coerced = coercion.value(_by_hand(text), contract.shape, None)
+        assert coercion.issues == []
+        assert (quick.valid and quick.valid.value, quick.edits) == (coerced, coercion.edits)
     assert converted > 400
 
 

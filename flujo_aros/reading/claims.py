@@ -9,8 +9,8 @@ asserts the answer's own value contradicts nothing, and one with other values fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -33,11 +33,6 @@ class Field(NamedTuple):
     """`number`, `flag`, `choice`, `day`, `code` (with digits), `text`, or `empty` if there is no value."""
     held: Any
     choices: frozenset[str]
-
-    @property
-    def words(self) -> list[str]:
-        """The words of its name that may stand for it alone."""
-        return [word for word in name_words(self.name) if len(word) > _SHORT and class_of(word) is None]
 
     @property
     def has_year(self) -> bool:
@@ -74,22 +69,14 @@ class Claims:
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self.fields = fields
-        self.named: dict[str, dict[int, int]] = {}
-        self.words: dict[str, dict[int, int]] = {}
-        for at, field in enumerate(fields):
-            for name in (field.name, *field.words, *(form for word in field.words for form in _forms(word))):
-                self.named.setdefault(fold(name), {})[at] = _OWN
-            for choice in field.choices:
-                self.words.setdefault(choice, {})[at] = _SURE if class_of(choice) is None else _UNLIKE
-            if isinstance(field.held, str) and 1 < len(field.held) <= _LONGEST_PART:
-                self.words.setdefault(field.held.casefold(), {})[at] = _OWN
-
-    @cached_property
-    def _spelled(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        """The expressions for the texts of the answer, and for the names and choices of its schema."""
-        held = {word for word, means in self.words.items() if _OWN in means.values()}
-        schema = sorted({*self.named, *self.words.keys() - held, *(field.name for field in self.fields)})
-        return re.compile(_any_of(held), re.I), _spelled(tuple(schema))
+        known = _vocabulary(tuple((field.name, field.choices) for field in fields))
+        self.named = known.named
+        self.words = {choice: dict(means) for choice, means in known.choices.items()}
+        held = [field.held.casefold() if _is_short(field.held) else "" for field in fields]
+        for at, word in enumerate(held):
+            if word:
+                self.words.setdefault(word, {})[at] = _OWN
+        self._spelled = re.compile(_any_of({*held} - {""}), re.I), known.spelled
 
     def _own_word(self, sentence: str, at: int) -> re.Match[str] | None:
         """Return the next name or value: whole words, which no blank separates from those of other scripts."""
@@ -124,12 +111,16 @@ class Claims:
         return code, [says[at] for at in marks]
 
     def _values_in(self, sentence: str) -> Iterator[re.Match[str]]:
-        at = 0
-        parts = (_QUOTE.search, self._own_word, _OTHER.search)
-        while found := [each for part in parts if (each := part(sentence, at))]:
-            first = min(found, key=re.Match[str].start)
+        parts: tuple[Callable[[str, int], re.Match[str] | None], ...] = _QUOTE.search, self._own_word, _OTHER.search
+        found = [part(sentence, 0) for part in parts]
+        while ahead := [match for match in found if match]:
+            first = min(ahead, key=re.Match[str].start)
             yield first
             at = first.end()
+            found = [
+                part(sentence, at) if match and match.start() < at else match
+                for part, match in zip(parts, found, strict=True)
+            ]
 
     def _word(self, found: re.Match[str]) -> tuple[str, dict[int, int]]:
         """Return the class of a word, or an empty string if it is neither a value nor a name."""
@@ -249,9 +240,36 @@ class Claims:
         return means
 
 
+class _Vocabulary(NamedTuple):
+    """The names and choices of fields, what each is for the fields, and an expression for all of them."""
+
+    named: dict[str, dict[int, int]]
+    choices: dict[str, dict[int, int]]
+    spelled: re.Pattern[str]
+
+
 @lru_cache(maxsize=128)
-def _spelled(names: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(_any_of(names), re.I)
+def _vocabulary(fields: tuple[tuple[str, frozenset[str]], ...]) -> _Vocabulary:
+    named: dict[str, dict[int, int]] = {}
+    choices: dict[str, dict[int, int]] = {}
+    for at, (name, own) in enumerate(fields):
+        words = _distinct_words(name)
+        for each in (name, *words, *(form for word in words for form in _forms(word))):
+            named.setdefault(fold(each), {})[at] = _OWN
+        for choice in own:
+            choices.setdefault(choice, {})[at] = _SURE if class_of(choice) is None else _UNLIKE
+    parts = {*named, *choices, *(name for name, _ in fields)}
+    return _Vocabulary(named, choices, re.compile(_any_of(parts), re.I))
+
+
+@lru_cache(maxsize=1_024)
+def _distinct_words(name: str) -> tuple[str, ...]:
+    """Return the words of a name that may stand for it alone."""
+    return tuple(word for word in name_words(name) if len(word) > _SHORT and class_of(word) is None)
+
+
+def _is_short(held: Any) -> bool:
+    return isinstance(held, str) and 1 < len(held) <= _LONGEST_PART
 
 
 def _any_of(words: Iterable[str]) -> str:
@@ -452,7 +470,7 @@ class _Sentence:
         for index, places in self.named.items():
             field = self.fields[index]
             near = all(two - one < _SUBJECT_END for one, two in pairwise(places))
-            whole = near and len(places) >= min(2, len(field.words))
+            whole = near and len(places) >= min(2, len(_distinct_words(field.name)))
             if field.kind == "flag" and whole and self._says_otherwise(places[0], places[-1], held=field.held):
                 return index
         return None

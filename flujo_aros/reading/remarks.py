@@ -309,7 +309,7 @@ _CONSIDERED: Final = (
     "PERHAPS NOT",
     "PERHAPS ~2 FIELD IS",
     "THIS IS PERHAPS THIS",
-    "FIELD MAY ~1 IS !READ !~9,IF",
+    "FIELD MAY !ONLY ~1 IS !READ !~9,IF",
     "NUMBER MAY",
     "PIECE FIELD MAY",
     "FIELD/VALUE/ANSWER/THIS/I ~3 MAY/PERHAPS ~5 ANOTHER",
@@ -321,12 +321,12 @@ _CONSIDERED: Final = (
     "^ ~2 FIELD/VALUE QUESTION",
     # it is not stated: "No hours were specified", "the text never says how long"
     "^ * NOT ~1 FIELD/ANSWER ~4 STATED",
-    "FIELD ~4 NOT ~2 STATED",
+    "FIELD ~4 NOT ~2 STATED !A/DEF/EMPTY_FIELD",
     "NOT ~2 STATED ~3 FIELD",
     "SOURCE ~2 NOT ~1 STATED ~1 WHAT",
     # another text: "the hours are from a different ticket"
-    "FIELD/VALUE/ANSWER/THIS ~8 FROM ~1 ANOTHER",
-    "FROM ~1 ANOTHER SOURCE",
+    "FIELD/VALUE/ANSWER/THIS ~8 <MOVED FROM ~1 ANOTHER",
+    "^ !DEF?,SOURCE ~20 FROM ~1 ANOTHER SOURCE",
 )
 """The same, but a text that thinks before it answers may still settle it."""
 _STATED_ACROSS: Final = (
@@ -354,7 +354,8 @@ _RETRACTED: Final = (
     "^ !YOU ~3 IS -1 WRONG $",
     "FIELD/VALUE/ANSWER/THIS ~4 NOT IS? ~1 REAL/CORRECT/CLEAR",
     "FIELD/VALUE/ANSWER/THIS NOT IS SURE/CHOSE",
-    "FIELD/VALUE/ANSWER/THIS IS? NOT ANSWER",
+    "FIELD/VALUE/ANSWER/THIS IS NOT ANSWER",
+    "FIELD/VALUE/ANSWER NOT ANSWER",
     "THIS IS FROM? ~1 WRONG",
     "^ ~1 FIELD ~1 IS -5 WRONG $",
     "ANSWER ~1 YOU ANOTHER",
@@ -429,12 +430,12 @@ _RETRACTED_ACROSS: Final = (
 _DENIED: Final = (
     "<NOT/ALL/OTHER/VALUE/PIECE EMPTY_FIELD IS STATED/LISTED !NOT",
     # a value is something else: "25 is the number of drums", "3.4 was last year's figure"
-    "^ HM? DEF? VALUE/PIECE IS DEF/WHAT !~9,STATED/REAL/CORRECT/PROPER/CHOICE/ONLY =12 $",
+    "^ HM? DEF? VALUE/PIECE IS DEF/WHAT !~9,STATED/REAL/CORRECT/PROPER/CHOICE/ONLY/AGREE =12 $",
     "^ HM? DEF? VALUE/PIECE IS ~1 ANOTHER",
     "FIELD/VALUE/ANSWER/WHAT I STATED/CHOSE/LISTED =4 IS DEF/WHAT !~9,STATED/REAL/CORRECT =12 $",
     # "89.9 isn't what the ticket says", "The amount doesn't match the slip"
     "FIELD/VALUE/ANSWER =3 IS NOT WHAT",
-    "FIELD/VALUE/ANSWER =6 NOT AGREE",
+    "FIELD/VALUE/ANSWER =6 NOT AGREE !FROM,~1,ANSWER,FROM",
     "FIELD/VALUE/ANSWER =3 WRONG AGREE",
     "OTHER ~3 IS/WOULD IS? DEF? REAL/CORRECT",
     # a yes or no: "She did not in fact pass"
@@ -476,6 +477,9 @@ _EXEMPT: Final = ("NOT ~9 BUT ~6 ALL", "^ ~1 IF/WOULD YOU", "^ ~1 SOMEBODY @ $")
 
 `@` stands for any number of words that are neither the writer nor in the answer.
 """
+_RATIONALE: Final = ("^ STOP? NAMED STOP STOP? VALUE/PIECE !~3,GUESSED/ASSUMED/SURE/PERHAPS/DOUBTFUL/UNCLEAR",
+    "^ STOP? NAMED STOP STOP? FALSE/EMPTY BUT BUT? NOT")  # fmt: skip
+"""Lines that give a field its own value and a reason: `hours: 6, as the form says`, `paid: false (not mentioned)`."""
 _EMPTY: Final = ("EMPTY", "NOT ~2 EMPTY_FIELD")
 """Sentences that explain why a field is empty, unless they name another one, or a guess: `so it is null`."""
 FUNCTION_WORDS: Final = frozenset(
@@ -543,6 +547,7 @@ _DENIES: Final = _rules(_DENIED, _DENIED_ACROSS)
 _ASSERTS: Final = _rules(_ASSERTED, ())
 _IS_CONDITIONAL: Final = expression("|".join(map(_rule, _CONDITIONAL)))
 _IS_EXEMPT: Final = expression("|".join(map(_rule, _EXEMPT)))
+_IS_RATIONALE: Final = expression("|".join(map(_rule, _RATIONALE)))
 _IS_ABOUT_EMPTY: Final = expression("|".join(map(_rule, _EMPTY)))
 _NAMED: Final = frozenset(map(LETTERS.__getitem__, (*_FIELDS, "EMPTY_FIELD", "VALUE", "NUMBER", "CHOICE")))
 _OTHER_TOPICS: Final = frozenset(LETTERS[name] for name in (*_FIELDS, "VALUE", "NUMBER", "ASSUMED", "GUESSED"))
@@ -708,7 +713,7 @@ def count_in(words: str) -> int:
 
 _OTHER_VALUE: Final = expression(
     r"(?<![\w'’])[\"'“‘«「『](?![\s\0])[^\"'“”‘’…\n\0]{1,60}[\"'”’»」』](?!\w)"
-    r"|(?<![.,\0-])(?<![^\W\u3040-\u9fff])(?!(?<=\bin )(?:19|20)\d\d\b)(?=[A-Za-z\d_-]*\d)"
+    r"|(?<![.,\0-])(?<![^\W\u3040-\u9fff])(?!(?<=\bin )(?:19|20)\d\d\b|\d+(?:st|nd|rd|th) [a-z]{3})(?=[A-Za-z\d_-]*\d)"
     r"-?[A-Za-z\d_][A-Za-z\d_.,:/-]*(?<![.,:])(?![A-Za-z\d_%])"
 )
 """Quoted words, a number or a code that is neither a field nor a value of the answer."""
@@ -792,13 +797,17 @@ def _corrects(code: str) -> bool:
 
 
 def _contradicts(code: str) -> bool:
-    if _IS_CONDITIONAL.search(code):
+    if _IS_CONDITIONAL.search(code) or _IS_RATIONALE.search(code):
         return False
     return _says(code, _DENIES) or (_OTHERWISE_ABOUT.isdisjoint(code) and _says(code, _ASSERTS))
 
 
 def _doubts(code: str, rules: _Rules) -> bool:
-    if _IS_EXEMPT.search(code) or (_OTHER_TOPICS.isdisjoint(code) and _IS_ABOUT_EMPTY.search(code)):
+    if (
+        _IS_EXEMPT.search(code)
+        or _IS_RATIONALE.search(code)
+        or (_OTHER_TOPICS.isdisjoint(code) and _IS_ABOUT_EMPTY.search(code))
+    ):
         return False
     return _says(code, rules)
 

@@ -90,10 +90,16 @@ class Claims:
         >>> [claims.contradicted_by(f"The log puts the wind at {said}.") for said in ("38 knots", "28 knots")]
         ['wind_kn', None]
         """
-        sentence = _STRUCK.sub(r" not \1\2 but ", _BESIDES.sub(" ", sentence[:_LONGEST_SENTENCE]))
+        whole = sentence[:_LONGEST_SENTENCE]
+        sentence = _STRUCK.sub(r" not \1\2 but ", _BESIDES.sub(" ", whole))
+        if (besides := _UNASKED.search(sentence)) and not (besides["label"] and self._is_named(besides["label"])):
+            return None
         found = _Sentence(self.fields, *self._read(sentence))
-        index = None if _SUPPOSED.search(found.code) else found.otherwise(sentence)
+        index = None if _SUPPOSED.search(found.code) else found.otherwise(whole)
         return None if index is None else self.fields[index].name
+
+    def _is_named(self, label: str) -> bool:
+        return any(class_of(word) is not None or fold(word) in self.named for word in label.casefold().split())
 
     def _read(self, sentence: str) -> tuple[str, list[Mapping[int, int]]]:
         """Return a letter for each word of a sentence, and what the word is for the fields."""
@@ -183,8 +189,10 @@ class Claims:
             elif field.kind == "text":
                 held = str(field.held).casefold()
                 others = set(held.split())
-                if words <= others or (others <= words and not quoted):
+                if words <= others or (others <= words and not quoted) or (quoted and introduces(said, held)):
                     means[at] = _OWN
+                elif any(map(str.isdigit, held)) and not any(map(str.isdigit, said)):
+                    continue
                 elif any(_is_variant(said, part) for part in (held, *others)) or others <= words:
                     means[at] = _SURE
                 else:
@@ -238,6 +246,11 @@ class Claims:
                 if likeness is not None:
                     means[at] = likeness
         return means
+
+
+def introduces(text: str, value: str) -> bool:
+    """Return whether a quotation has a value behind other words, as in `Organized by Ann Lee`."""
+    return re.search(rf"{_INTRODUCES}{re.escape(value)}(?!\w)", text, re.I) is not None
 
 
 class _Vocabulary(NamedTuple):
@@ -421,6 +434,9 @@ class _Sentence:
             rest = [number for number in numbers if number != self.fields[index].held]
             if len(rest) > 1 and self.fields[index].kind == "number" and sum(rest) == self.fields[index].held:
                 continue  # `5,700 for the floor plus 2,700 for the furniture`
+            own = {number for number in numbers if any(number == field.held for field in self.fields)}
+            if len(own) > 1 and sum(own) in rest:
+                continue  # `50 minutes (15 minutes prep + 35 minutes cooking)`
             if any(self._is_claimed(index, at) for at in places):
                 return index
         return None
@@ -448,6 +464,8 @@ class _Sentence:
             beside = any(_BESIDE.search(self.code[place + 1 : at]) for place in named)
             return (direct or beside) and _HOLLOW.search(self.code) is None
         own = self.own.get(index, ())
+        if behind[:1] == LETTERS["STOP"] and at + 2 in own:
+            return False  # `Frankfurt (FRA)`
         if direct and all(at > place for place in own) and not (own and _LISTS.search(before)):
             return True
         if own or (how == _UNLIKE and kind != "text"):
@@ -546,6 +564,16 @@ _BRIEF: Final = 10
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WITHIN: Final = expression(rf"[^\W{_CJK}]|[.,-]")
 _CONTINUED: Final = expression(rf"[^\W{_CJK}]|[.,-]?\d|-\w")
+_INTRODUCES: Final = r"(?:\b(?:by|from|to|for|of|at|in|on|is|was|von|par|de|por)|[:=]) "
+"""Between other words of a quotation and a value."""
+_UNASKED: Final = expression(
+    r"\bnot (?:\w+ ){0,3}(?:in|of|by|to|for) (?:the|this|your|any|a) (?:\w+ ){0,2}"
+    r"(?:schema|fields?|JSON|format|output)\b"
+    r"|\badditional fields?\b|\bno (?:\w+ )?fields? (?:in|for)\b|\bnot (?:requested|asked for)\b"
+    r"|^\s*[-*•]\s+[*_]*(?P<label>[^\W\d][^:\n]{0,30}):[*_]* [-\d.,]+$",
+    re.I,
+)
+"""A sentence on what the schema has no field for, and an item of a list with a label of its own."""
 _FIRST_MARK: Final = 0xE000
 _SHORT: Final = 3
 _LONGEST_PART: Final = 60
@@ -576,8 +604,10 @@ _DIGITS: Final = expression(r"\d+")
 _DIGITS_IN: Final = expression(r"[-−]?\d[\d.,]*")
 _ENDING: Final = expression(r"(?:ings?|ed|es|e|s)\Z")
 _GERMAN: Final = expression(r"\b(?:der|die|das|ist|und|nicht|ein|eine|im|den|dem|auf|mit|von)\b", re.I)
-_BESIDES: Final = expression(r"(?<=\S )\([^()\n]*\d[^()\n]*\)|`[^`\n]{1,60} [^`\n]{0,60}`")
-"""A number in parentheses, or code."""
+_BESIDES: Final = expression(
+    r"(?<=\S )\([^()\n]*\d[^()\n]*\)|`[^`\n]{1,60} [^`\n]{0,60}`|(?<=\d) (?:out of|of|von|sur|van|su) \d+\b(?![.,]?\d)"
+)
+"""A number in parentheses, code, and the end of a scale: `4 out of 5`."""
 _STRUCK: Final = expression(r"~~\s*([^~\n]{1,60}?)\s*~~|\bs/([^/\n]{1,60})/")
 _WORD_BEFORE: Final = expression(r"(?P<word>[^\W\d_]+)\.?\s*(?:#|no\.\s?)?\Z")
 _UNIT_BEHIND: Final = expression(r"\s?(°\s?[CF]\b|[%°€$£¥]|[\u3040-\u9fff]|[^\W\d_]+)")

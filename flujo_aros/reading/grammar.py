@@ -254,7 +254,8 @@ SHORT_COMMENT: Final = r"(?: (?: // | \# )[^\n]{0,200}\n | /\*.{0,200}?\*/ | <!-
 """A comment beside a key, for expressions that look ahead."""
 ELLIPSIS: Final = expression(r"\.\.\.|…")
 SENTENCE: Final = expression(
-    r"\n|(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b[MD][rs]\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\b[Nn]o\.)(?<!\b[ie]\.[eg]\.)\s|[。！？]"
+    r"\n|(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b[MD][rs]\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\b[Nn]o\.)(?<!\b[ie]\.[eg]\.)"
+    r"(?!(?<=\d\.) ?(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|jan|feb|maa|mei|okt|dec)[^\W\d]*)\s|[。！？]"
 )
 """Between two sentences of prose."""
 

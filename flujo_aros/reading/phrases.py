@@ -402,7 +402,8 @@ ELIDES: Final = Phrases(
     r"|elements|values|list|array|output|response|json|results?)\b[^.!?\n]{0,60}"
     r"\b(?:omitted|truncated|abbreviated|shortened|elided|left out|not shown|not listed|not included"
     r"|skipped|cut off|unchanged|as before|stays? the same|remains? the same|are the same|is the same)\b",
-    r"\b(?:omitted|truncated|abbreviated|shortened|elided|left out|cut short) (?:for|here|to|due|because)\b",
+    r"\b(?:omitted|truncated|abbreviated|shortened|elided|left out|cut short) (?:for|here|to|due|because)\b"
+    r"(?! (?:it|that|this|they|these) (?:was|were|is|are|did|do|does)(?: not|n't) (?:requested|asked|part|in)\b)",
     r"\b(?:omitted|truncated|left out|skipped|dropped) (?:\w+ ){0,3}?(?:more|others?|further|additional|remaining|rest"
     r"|several|some|\d+)\b",
     r"\b(?:rest|übrige[sn]?|reste|resto)\b[^.!?\n]{0,20}\b(?:wie|comme|como|as|like) (?:oben|vorher|bisher|zuvor|gehabt"

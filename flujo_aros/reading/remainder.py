@@ -15,7 +15,7 @@ with nothing after it); word lists (`phrases`) can only cause a rejection.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
@@ -24,7 +24,7 @@ from flujo_aros.contract import TIMES, Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
-from flujo_aros.reading.claims import Claims, fields_of
+from flujo_aros.reading.claims import Claims, fields_of, introduces
 from flujo_aros.reading.grammar import SENTENCE, SHORT_COMMENT, expression
 from flujo_aros.reading.remarks import MAY_REMARK, Remark, Topic, class_of, correction_in, doubt_in, remark_in
 from flujo_aros.reading.scalars import MONTHS, WORD, in_other_unit, name_words, other_unit, read_time, without_units
@@ -548,10 +548,28 @@ _CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 @lru_cache(maxsize=128)
 def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str, str]]:
     """Return the expression for the fields of a contract in a sentence, as words; names by their folded form."""
-    written = (r"[\s_-]?".join(map(re.escape, WORD.findall(name))) or re.escape(name) for name in names)
-    any_name = "|".join(sorted(written, key=len, reverse=True)) or "(?!)"
+    spelled = {fold(spelling): name for name in reversed(names) for spelling in (*_other_spellings(name), name)}
+    written = {
+        r"[\s_-]?".join(map(re.escape, WORD.findall(spelling))) or re.escape(spelling)
+        for name in names
+        for spelling in (name, *_other_spellings(name))
+    }
+    any_name = "|".join(sorted(written, key=lambda each: (-len(each), each))) or "(?!)"
     in_words = rf"(?<![^\W{_CJK}])(?<!-)(?:{any_name})(?!-)(?![^\W{_CJK}])"
-    return re.compile(in_words, re.I), {fold(name): name for name in names}
+    return re.compile(in_words, re.I), spelled
+
+
+def _other_spellings(name: str) -> Iterator[str]:
+    """Yield a name of two words in the other order (`disputed amount`), and one without umlauts with them."""
+    words = WORD.findall(name)
+    if len(words) == 2 and all(map(str.isalpha, words)):
+        yield "_".join(reversed(words))
+    if (umlauts := _UMLAUT.sub(lambda found: _UMLAUTS[found[0].lower()], name)) != name:
+        yield umlauts
+
+
+_UMLAUTS: Final = {"ae": "ä", "oe": "ö", "ue": "ü"}
+_UMLAUT: Final = expression(r"(?<![aeq])[aou]e", re.I)
 
 
 def _contradiction(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
@@ -721,7 +739,7 @@ def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any
         part = sentence[at:] if rest or not ought else sentence
         named = {choice for choice in choices if _occurs_in(choice, part)}
         return bool(named) and named.isdisjoint(map(str, accepted)) and (bool(rest) or ought)
-    if not rest:
+    if not rest or (None in accepted and _NULL.match(rest)):
         return False
     if shape.allows("boolean") and not shape.allows("string"):
         word = (_TOKEN.match(rest) or [""])[0].lower()
@@ -740,8 +758,7 @@ def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any
         moment = _MOMENT.match(rest) or (_NAMED_DAY.match(rest) if "-" in min(held, default="") else None)
         return moment is not None and bool(held) and not _is_held(moment[0], held)
     if accepted and (whole := _WHOLE.match(rest)) is not None:
-        other = (whole[1] or whole[2]).strip()
-        return all(other.casefold() not in str(part).casefold() for part in accepted)
+        return _is_other((whole[1] or whole[2]).strip(), held)
     if not ought:
         return False
     if accepted and (plain := _PLAIN.match(rest)) is not None:
@@ -750,6 +767,15 @@ def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any
     return quoted is not None and bool(accepted) and all(quoted[1].strip() not in str(part) for part in accepted)
 
 
+def _is_other(quoted: str, held: set[str]) -> bool:
+    """Return whether a quotation or a code has none of the values: `Reported: Aug 6, 2024` has 2024-08-06."""
+    day = _MOMENT.search(quoted) or _NAMED_DAY.search(quoted)
+    if day is not None and _is_held(day[0], held):
+        return False
+    return all(quoted.casefold() not in part.casefold() and not introduces(quoted, part) for part in held)
+
+
+_NULL: Final = expression(r"(?:null|none|nil|empty)\b", re.I)
 _COMMA: Final = expression(r"[,;，、]\s*")
 _LISTED: Final = r"[\w'’&/+-]{1,40}(?: [\w'’&/+-]{1,40}){0,2}"
 _ITEMS: Final = expression(rf"[\"'`*_)]{{0,4}}\s?[:：][*_]{{0,2}}\s*({_LISTED}(?:, ?{_LISTED}){{1,20}})\s*\.?\s*\Z")
@@ -771,8 +797,12 @@ def _is_number(shape: Shape) -> bool:
     return shape.allows("integer") and not shape.allows("string")
 
 
+_ADDEND: Final = expression(r"\s?[^\W\d]{0,10}\s?(?:\([^()\n]{0,40}\)\s?)?[+×]")
+"""Behind a number of a sum: `214.00 (train) + 24.00`."""
+
+
 def _other_number(rest: str, accepted: Sequence[Any]) -> bool:
     """Return whether a text begins with a number and has none of the accepted ones."""
-    if (begin := _NUMBER.match(rest)) is None or _decimal(begin[0], "") is None:
+    if (begin := _NUMBER.match(rest)) is None or _decimal(begin[0], "") is None or _ADDEND.match(rest, begin.end()):
         return False
     return not set(accepted) & {_decimal(found, "") for found in _NUMBER.findall(rest)}

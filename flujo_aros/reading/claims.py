@@ -9,6 +9,7 @@ asserts the answer's own value contradicts nothing, and one with other values fo
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, pairwise
@@ -17,7 +18,16 @@ from typing import Any, Final, NamedTuple
 from flujo_aros.contract import TIMES, Shape, fold
 from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.phrases import word_set
-from flujo_aros.reading.remarks import FUNCTION_WORDS, LETTERS, NUMERALS, class_of, count_in, letter_of, words_in
+from flujo_aros.reading.remarks import (
+    FUNCTION_WORDS,
+    LETTERS,
+    NUMERALS,
+    UNASKED,
+    class_of,
+    count_in,
+    letter_of,
+    words_in,
+)
 from flujo_aros.reading.scalars import MONTHS, Hints, is_unit, name_words, read_amount, read_time
 from flujo_aros.spelling import distance
 
@@ -92,10 +102,10 @@ class Claims:
         """
         whole = sentence[:_LONGEST_SENTENCE]
         sentence = _STRUCK.sub(r" not \1\2 but ", _BESIDES.sub(" ", whole))
-        if (besides := _UNASKED.search(sentence)) and not (besides["label"] and self._is_named(besides["label"])):
+        if (item := _ITEM.match(sentence)) is not None and not self._is_named(item["label"]):
             return None
         found = _Sentence(self.fields, *self._read(sentence))
-        index = None if _SUPPOSED.search(found.code) else found.otherwise(whole)
+        index = None if _SUPPOSED.search(found.code) or UNASKED.search(sentence) else found.otherwise(whole)
         return None if index is None else self.fields[index].name
 
     def _is_named(self, label: str) -> bool:
@@ -160,7 +170,7 @@ class Claims:
                 return {}
             case "numeral" if said.casefold() in _VAGUE:
                 return None
-            case "number" | "numeral" if values := _values(said):
+            case "number" | "numeral" if values := numbers_meant(said):
                 return self._numbers(found, values)
             case _:
                 return self._codes(said.casefold())
@@ -265,8 +275,11 @@ class _Vocabulary(NamedTuple):
 def _vocabulary(fields: tuple[tuple[str, frozenset[str]], ...]) -> _Vocabulary:
     named: dict[str, dict[int, int]] = {}
     choices: dict[str, dict[int, int]] = {}
+    times = Counter(word for name, _ in fields for word in set(name_words(name)))
     for at, (name, own) in enumerate(fields):
-        words = _distinct_words(name)
+        words = [
+            word for word in _distinct_words(name) if times[word] == 1
+        ]  # `the balance`, of two balances, is neither
         for each in (name, *words, *(form for word in words for form in _forms(word))):
             named.setdefault(fold(each), {})[at] = _OWN
         for choice in own:
@@ -316,7 +329,7 @@ def _fits(unit: str, said: str, field: Field) -> bool | None:
     named = name_words(field.name)
     if not unit or fold(unit) in _CURRENCIES or unit in "€$£¥":
         return None
-    if not {fold(unit), fold(unit).removesuffix("s")}.isdisjoint(named):
+    if _PRICES.isdisjoint(named) and not {fold(unit), fold(unit).removesuffix("s")}.isdisjoint(named):
         return True
     amount = read_amount(f"{said} {unit}", Hints(tuple(named)))
     if amount is not None and not {"unit", "percent"}.isdisjoint(amount.codes):
@@ -324,7 +337,7 @@ def _fits(unit: str, said: str, field: Field) -> bool | None:
     return False if is_unit(unit) else None
 
 
-def _values(said: str) -> set[float]:
+def numbers_meant(said: str) -> set[float]:
     """Return the numbers that digits or words may mean: with a decimal point or a decimal comma."""
     if not any(map(str.isdigit, said)):
         year = _SPOKEN_YEAR.fullmatch(said.casefold())
@@ -429,7 +442,7 @@ class _Sentence:
         denied = {index for index in self.denied if index not in self.own or self.fields[index].kind == "text"}
         if denied and _NOT_OWN.search(self.code):
             return min(denied)
-        numbers = [max(found) for said in _DIGITS_IN.findall(sentence) if (found := _values(said))]
+        numbers = [max(found) for said in _DIGITS_IN.findall(sentence) if (found := numbers_meant(said))]
         for index, places in self.others.items():
             rest = [number for number in numbers if number != self.fields[index].held]
             if len(rest) > 1 and self.fields[index].kind == "number" and sum(rest) == self.fields[index].held:
@@ -566,14 +579,8 @@ _WITHIN: Final = expression(rf"[^\W{_CJK}]|[.,-]")
 _CONTINUED: Final = expression(rf"[^\W{_CJK}]|[.,-]?\d|-\w")
 _INTRODUCES: Final = r"(?:\b(?:by|from|to|for|of|at|in|on|is|was|von|par|de|por)|[:=]) "
 """Between other words of a quotation and a value."""
-_UNASKED: Final = expression(
-    r"\bnot (?:\w+ ){0,3}(?:in|of|by|to|for) (?:the|this|your|any|a) (?:\w+ ){0,2}"
-    r"(?:schema|fields?|JSON|format|output)\b"
-    r"|\badditional fields?\b|\bno (?:\w+ )?fields? (?:in|for)\b|\bnot (?:requested|asked for)\b"
-    r"|^\s*[-*•]\s+[*_]*(?P<label>[^\W\d][^:\n]{0,30}):[*_]* [-\d.,]+$",
-    re.I,
-)
-"""A sentence on what the schema has no field for, and an item of a list with a label of its own."""
+_ITEM: Final = expression(r"\s*[-*•]\s+[*_]*(?P<label>[^\W\d][^:\n]{0,30}):[*_]* [^\w\s]{0,2}[\d.,]+ ?[^\W\d]{0,4}$")
+"""An item of a list with a label of its own."""
 _FIRST_MARK: Final = 0xE000
 _SHORT: Final = 3
 _LONGEST_PART: Final = 60
@@ -583,6 +590,7 @@ _MANY: Final = 100
 _NEAR: Final = 3
 _VAGUE: Final = ("one", "hundred", "thousand", "dozen")
 _TITLES: Final = ("Mr", "Mrs", "Ms", "Dr", "Prof", "Herr", "Herrn", "Frau")
+_PRICES: Final = frozenset(("price", "cost", "fee", "rate", "value"))
 _CURRENCIES: Final = ("usd", "eur", "gbp", "chf", "euro", "euros", "dollar", "dollars")
 _SMALL_WORDS: Final = ("FROM", "IS", "AND", "BUT", "NOT", "INSTEAD", "OR", "ACTUALLY", "LATER", "ONLY", "THE", "DEF",
     "THIS", "WHAT", "IF", "SHOULD", "MORE", "STATED", "AMOUNTS")  # fmt: skip

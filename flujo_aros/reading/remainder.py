@@ -24,7 +24,7 @@ from flujo_aros.contract import TIMES, Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
-from flujo_aros.reading.claims import Claims, fields_of, introduces
+from flujo_aros.reading.claims import Claims, fields_of, introduces, numbers_meant
 from flujo_aros.reading.grammar import SENTENCE, SHORT_COMMENT, expression
 from flujo_aros.reading.remarks import MAY_REMARK, Remark, Topic, class_of, correction_in, doubt_in, remark_in
 from flujo_aros.reading.scalars import MONTHS, WORD, in_other_unit, name_words, other_unit, read_time, without_units
@@ -744,7 +744,7 @@ def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any
     if shape.allows("boolean") and not shape.allows("string"):
         word = (_TOKEN.match(rest) or [""])[0].lower()
         said = True if word in phrases.TRUE else False if word in phrases.FALSE else None
-        return said is not None and bool(accepted) and said not in accepted
+        return said is not None and bool(accepted) and said not in accepted and not _IF.match(sentence)
     numbers = [_decimal(part) if isinstance(part, str) else part for part in accepted if part is not None]
     if all(isinstance(part, (int, float)) for part in numbers) if numbers else _is_number(shape):
         return _other_number(rest, numbers)
@@ -775,6 +775,7 @@ def _is_other(quoted: str, held: set[str]) -> bool:
     return all(quoted.casefold() not in part.casefold() and not introduces(quoted, part) for part in held)
 
 
+_IF: Final = expression(r"[\s\-*•]*(?:if|when|should|wenn|falls|si|se|als)\b", re.I)
 _NULL: Final = expression(r"(?:null|none|nil|empty)\b", re.I)
 _COMMA: Final = expression(r"[,;，、]\s*")
 _LISTED: Final = r"[\w'’&/+-]{1,40}(?: [\w'’&/+-]{1,40}){0,2}"
@@ -805,4 +806,4 @@ def _other_number(rest: str, accepted: Sequence[Any]) -> bool:
     """Return whether a text begins with a number and has none of the accepted ones."""
     if (begin := _NUMBER.match(rest)) is None or _decimal(begin[0], "") is None or _ADDEND.match(rest, begin.end()):
         return False
-    return not set(accepted) & {_decimal(found, "") for found in _NUMBER.findall(rest)}
+    return set(accepted).isdisjoint(number for found in _NUMBER.findall(rest) for number in numbers_meant(found))

@@ -84,7 +84,7 @@ _WORDS: Final = {
         indic*""",
     "READ": """open access load view read see seeing reading make_out decipher lesen""",
     "WHAT": """how what which who when where whether""",
-    "SHOULD": """should must need* please kindly recommend* suggest* advis* worth want better best wise until
+    "SHOULD": """should must need* please kindly recommend* suggest* advis* worth want better best wise
         pending awaiting someone somebody bitte muss müssen sollte* noch veuillez doit doivent debe* deber* conviene
         falta pendiente deve* precisa* moet* nog to_be before reste* ainda ancora ought 'd human convém
         mériterait""",
@@ -264,11 +264,11 @@ _STATED: Final = (
     "^ - MAY/PERHAPS IS? ~1 WRONG",
     # a guess: "I had to guess", "6 is a placeholder", "my best guess"
     "I -4 GUESSED !THIS,IS/SHOULD",
-    "^ - FIELD/ANSWER -8 ASSUMED",
-    "^ - VALUE -3 IS -5 ASSUMED",
+    "^ - FIELD/ANSWER -8 <INSTEAD ASSUMED",
+    "^ - VALUE -3 IS -5 ASSUMED !OTHER",
     "^ ASSUMED -5 FIELD/VALUE/ANSWER",
     "I/IS -3 ASSUMED -5 FIELD/VALUE/ANSWER",
-    "^ - FIELD/VALUE/ANSWER -8 GUESSED",
+    "^ - FIELD/VALUE/ANSWER -8 <INSTEAD GUESSED",
     "^ - GUESSED -5 FIELD/VALUE/ANSWER",
     "^ -4 GUESSED $",
     "^ - THIS/ANSWER IS -2 ASSUMED/GUESSED",
@@ -440,7 +440,7 @@ _DENIED: Final = (
     "OTHER ~3 IS/WOULD IS? DEF? REAL/CORRECT",
     # a yes or no: "She did not in fact pass"
     "NOT =4 HOLDS",
-    "IS =2 LACKS $",
+    "<NOT IS =2 LACKS $",
 )
 """Orders of classes in a clause that say that a value of the answer is something else. `=3` stands for up to three
 words that are neither a negation nor the answer's.
@@ -767,7 +767,7 @@ def remark_in(text: str, topic: Callable[[], Topic]) -> Remark | None:
     """
     for sentence, code in _suspect(text, topic, _MAY_ASSERT):
         remarks = MAY_REMARK.may_match(sentence)
-        corrects = (remarks and _corrects(code)) or _contradicts(code)
+        corrects = (remarks and _corrects(code)) or (not UNASKED.search(sentence) and _contradicts(code))
         if corrects or (remarks and _doubts(code, _DOUBTS)):
             return Remark(sentence, corrects)
     return None
@@ -840,5 +840,12 @@ def letter_of(word: str) -> str:
     return LETTERS.get(class_of(word) or "", _OTHER_WORD)
 
 
+UNASKED: Final = expression(
+    r"(?:\bnot|n['’]t) (?:\w+ ){0,3}(?:in|of|by|to|for) (?:the|this|your|any|a) (?:\w+ ){0,2}"
+    r"(?:schema|fields?|JSON|format|output|request|data)\b|\badditional fields?\b|\bno (?:\w+ )?fields?\b"
+    r"|\bnot (?:requested|asked for)\b",
+    re.I,
+)
+"""A sentence about what the schema has no field for."""
 _IF: Final = LETTERS["IF"]
 _CLAUSE_END: Final = expression(f"[{''.join(map(LETTERS.__getitem__, ('BUT', 'AND', 'COMMA', 'STOP')))}]")

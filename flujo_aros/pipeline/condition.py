@@ -503,6 +503,8 @@ def _call_error(node: ast.Call) -> str | None:
     if isinstance(node.func, ast.Name):
         kind, name, known = "function", node.func.id, tuple(FUNCTIONS)
     elif isinstance(node.func, ast.Attribute):
+        if any(each.id == "steps" and not path for each, path in _chains(node.func.value, frozenset())):
+            return f"`steps` has no method {node.func.attr!r}; write steps.NAME, the value of the step NAME"
         kind, name, known = "method", node.func.attr, METHODS
     else:
         return "only built-in functions and methods can be called, by name"

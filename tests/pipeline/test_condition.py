@@ -236,3 +236,12 @@ def test_any_text_is_an_expression_or_a_template_error(source: str):
         Condition(source).evaluate(NAMES)
     except TemplateError as error:
         assert str(error)
+
+
+@pytest.mark.parametrize("source", ["steps.get('a') == 5", "(steps or {}).get('a', {}).get('k')", "steps.lower()"])
+def test_a_method_of_steps_is_an_error_that_says_what_to_write(source: str):
+    """`steps.get('a')` would not be the value of the step."""
+    with pytest.raises(
+        TemplateError, match=r"`steps` has no method '\w+'; write steps\.NAME, the value of the step NAME"
+    ):
+        Condition(source)

@@ -124,7 +124,7 @@ class Inspected:
             try:
                 reject_ambiguous_module(module)
             except UsageError as error:
-                return replace(self, findings=[problem(place, error)])
+                return replace(self, findings=_sort_problems([*self.findings, problem(place, error)]))
         for located in self.steps:
             try:
                 if located.step is not None:

@@ -640,7 +640,7 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
             if last:
                 path: Sequence[str | int] = getattr(error, "instance_path", ())
                 broken = _broken_ref(schema) if not path else None
-                path, wrong = broken or (path, _what_is_wrong(error, path))
+                path, wrong = broken or (path, _what_is_wrong(error, path, schema))
                 message = wrong.after(f"invalid JSON Schema at {path_of(path)}: ")
                 raise ContractError(message, path) from error
         except ValueError as error:  # for a key that is not a string, half of a surrogate pair, or bytes
@@ -685,7 +685,7 @@ def type_word(word: object) -> str | None:
 
 
 def _what_is_wrong(
-    error: jsonschema_rs.ValidationError | jsonschema_rs.ReferencingError, path: Sequence[str | int]
+    error: jsonschema_rs.ValidationError | jsonschema_rs.ReferencingError, path: Sequence[str | int], schema: JsonSchema
 ) -> Hint:
     instance = getattr(error, "instance", None)
     if (outside := _OUTSIDE.search(error.message)) is not None:
@@ -695,7 +695,7 @@ def _what_is_wrong(
     wanted: Sequence[str] = getattr(getattr(error, "kind", None), "types", None) or ()
     if wanted:
         what = "a schema" if len(wanted) > 1 else _KINDS[wanted[0]]
-        return _what_to_write(path, instance, what).after(
+        return _what_to_write(path, instance, what, schema).after(
             f"expected {what}, not {clip(to_json(instance).decode(), 60)}"
         )
     if path[-1:] == ["type"] and isinstance(instance, str):
@@ -706,7 +706,7 @@ def _what_is_wrong(
     return Hint(clip(error.message, 300))
 
 
-def _what_to_write(path: Sequence[str | int], instance: object, wanted: str) -> Hint:
+def _what_to_write(path: Sequence[str | int], instance: object, wanted: str, schema: JsonSchema) -> Hint:
     """Return what to write instead of a value that is not of the wanted kind, if it is clear what was meant."""
     keyword = path[-1] if path else ""
     if keyword == "required" and instance is True and path[-3:-2] == ["properties"]:
@@ -715,18 +715,22 @@ def _what_to_write(path: Sequence[str | int], instance: object, wanted: str) -> 
         return Hint("; write NAME: {type: string} for each property")
     if not isinstance(instance, str):
         return Hint("")
-    kind, meant = type_word(instance), None
+    kind, meant, sure = type_word(instance), None, True
     if wanted == "a schema":
         meant = f"{{type: {kind}}}" if kind is not None else None
     elif wanted == "a list" and keyword in ("enum", "required", "type"):
+        beside = value_at(schema, (*path[:-1], "type"), "string")
+        if keyword == "enum" and "string" not in map(type_word, beside if is_list(beside) else [beside]):
+            return Hint("; write the values in brackets")
         names = [part.strip() for part in re.split(r"[,|]", instance)]
         plain = all(name.isidentifier() and name.lower() not in _LITERALS for name in names)
         meant = f"[{', '.join(names if plain else [to_json(name).decode() for name in names])}]"
+        sure = plain and len(names) == 1  # the comma in "New York, NY" separates nothing
     elif wanted in ("a number", "an integer"):
         meant = instance if re.fullmatch(r"-?\d+(?:\.\d+)?", instance) else None
     if meant is None:
         return Hint("; a schema is a mapping such as {type: string}" if wanted == "a schema" else "")
-    return Hint(f"; write {meant}", Suggestion(instance, meant, sure=True, whole=True))
+    return Hint(f"; write {meant}", Suggestion(instance, meant, sure, whole=True))
 
 
 def _schema_words(error: jsonschema_rs.ValidationError) -> str:

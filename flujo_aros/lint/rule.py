@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from flujo_aros.blueprint.blocks import BLOCKS
-from flujo_aros.blueprint.dialect import BODY_KEYS
+from flujo_aros.blueprint.dialect import BODY_KEYS, OTHER_KEYS
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
 from flujo_aros.blueprint.load import Inspected, inspect_blueprint
 from flujo_aros.blueprint.loading import Located, member
 from flujo_aros.blueprint.references import NO_AGENT, Unready
-from flujo_aros.configured import hints_of, owner_of
+from flujo_aros.configured import hints_of
 from flujo_aros.contract import JsonSchema, compile_contract
 from flujo_aros.errors import ContractError, Place, Problem, TemplateError
 from flujo_aros.json_data import follow_refs, is_dict
@@ -352,8 +352,11 @@ class Subject:
             return None
         place, suggestion = problem.place, problem.suggestion.meant
         start, end = self.positions.offset(place), self.positions.offset(self.end_of(place))
-        if problem.suggestion.whole and self.text[start:end].strip("\"'") == problem.suggestion.written:
-            return Edit(start, end, suggestion)
+        if (
+            problem.suggestion.whole
+        ):  # in a block scalar, or after an anchor, the YAML value would become part of a string
+            scalars = [f"{quote}{problem.suggestion.written}{quote}" for quote in ("", "'", '"')]
+            return Edit(start, end, suggestion) if self.text[start:end] in scalars else None
         found = problem.suggestion.only_in(self.text[start:end])
         if found is None or suggestion in self.keys_beside(place):
             return None
@@ -384,21 +387,30 @@ class Subject:
         if holder is None or key not in holder.keys or not holder.members.keys() & {"loop", "map"}:
             return None
         hint = BODY_KEYS.get(key)
+        if key in OTHER_KEYS and hint is None:  # `output` of a loop is its whole value, not a name for it
+            return None
         meant = hint.suggestion.meant if hint is not None and hint.suggestion is not None else key
         into = "loop" if "loop" in holder.members else "map"
         edits = self.editor.move_line(holder, key, into, meant)
         return Fix(f"Move it under `{into}:` as `{meant}`", edits) if edits else None
 
     def _repeating(self, problem: Problem) -> Fix | None:
-        """Write `for_each` and `do`, or other names for them, as a map, and `until` and `do` as a loop."""
+        """Write `for_each` and `do`, or other names for them, as a map, and `until` and `do` as a loop.
+
+        There is no fix if other keys are unknown to a step: `output` names the value there, and is the value in a loop.
+        """
         place = problem.place or Place(1, 1)
         holder = self._mappings.get((place.line, place.column))
         if holder is None or holder.keys.keys() & {"loop", "map", "uses", "agent"}:
             return None
         meant = {key: hint.suggestion.meant for key, hint in BODY_KEYS.items() if hint.suggestion is not None}
-        for kind, over in (("map", "iterable_input"), ("loop", "exit_expression")):
-            known = hints_of(owner_of(BLOCKS[kind], (kind, over))).keys()
-            under = {key: meant.get(key, key) for key in holder.keys if meant.get(key, key) in known}
+        for kind, over, limit in (
+            ("map", "iterable_input", "max_concurrency"),
+            ("loop", "exit_expression", "max_loops"),
+        ):
+            under = {key: name for key in holder.keys if (name := meant.get(key, key)) in (over, "body", limit)}
+            if holder.keys.keys() - under.keys() - hints_of(BLOCKS[kind]).keys():
+                continue
             if problem.path.rpartition(".")[2] in under and sorted({over, "body"} & {*under.values()}) == [
                 "body",
                 over,

@@ -233,6 +233,9 @@ def imported(reference: str, *, step: str) -> object:
     except ImportError as error:
         message = f"step {step!r}: {module_name} cannot be imported: {error}{_advice(error)}"
         raise UsageError(message, step=step, key=reference) from error
+    except (Exception, SystemExit) as error:  # importing runs the user's code, which may raise anything
+        message = f"step {step!r}: {module_name} cannot be imported: it raised {type(error).__name__}: {error}"
+        raise UsageError(message, step=step, key=reference) from error
     if not hasattr(module, name):
         message = nearest(name, [each for each in dir(module) if each[0] != "_"]).after(
             f"step {step!r}: {module_name} has no {name!r}"

@@ -59,6 +59,7 @@ def test_an_error_says_what_to_write(text: str, said: list[str]) -> None:
     ("schema", "said"),
     [
         ("{enum: 'high, low'}", 'at $.enum: expected a list, not "high, low"; write [high, low]'),
+        ("{type: integer, enum: '1, 2'}", 'at $.enum: expected a list, not "1, 2"; write the values in brackets'),
         ("{enum: 'yes|1'}", 'at $.enum: expected a list, not "yes|1"; write ["yes", "1"]'),
         ("{properties: {t: str}}", 'at $.properties.t: expected a schema, not "str"; write {type: string}'),
         (
@@ -79,7 +80,7 @@ def test_an_error_says_what_to_write(text: str, said: list[str]) -> None:
         ),
         ("{type: string, minLength: '3'}", 'at $.minLength: expected an integer, not "3"; write 3'),
     ],
-    ids=["enum", "quoted", "property", "words", "required", "properties", "ref", "number"],
+    ids=["enum", "integers", "quoted", "property", "words", "required", "properties", "ref", "number"],
 )
 def test_an_error_in_a_schema_says_what_to_write(schema: str, said: str) -> None:
     text = f"agents: {{a: {{model: 'openai:gpt-4o', output_schema: {schema}}}}}\n{STEP}"

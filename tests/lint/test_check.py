@@ -279,3 +279,63 @@ def test_a_union_is_a_mapping_if_every_branch_is_one(other: str, message: str) -
     )
     (found,) = lint_text(text, options=Options(select=("V-C1",))).findings
     assert message in found.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{HEAD}  - {{name: a, uses: agents.plain, timeout: &t 5m}}\n",
+        HEAD + "  - name: a\n    kind: loop\n    loop:\n      body: [{name: b, uses: agents.plain}]\n"
+        '      max_loops: 2\n      exit_expression: |-\n        ${{ previous_step == "xxxx" }}\n',
+    ],
+    ids=["anchor", "block"],
+)
+def test_a_value_in_an_anchor_or_a_block_scalar_is_not_replaced_by_yaml(text: str) -> None:
+    """Written into such a scalar, the value would be a constant string."""
+    fixed = lint_text(text, options=Options(fix=Applicability.UNSAFE, ignore=("V-A8", "V-L")))
+    assert (fixed.text, [each.severity for each in fixed.findings]) == (text, [Severity.ERROR])
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "    until: previous_step == 'x'\n    output: summary\n    do: [{name: b, uses: agents.plain}]\n",
+        "    kind: loop\n    output: summary\n    loop:\n      body: [{name: b, uses: agents.plain}]\n",
+    ],
+    ids=["until", "loop"],
+)
+def test_the_output_of_another_tool_does_not_become_the_value_of_a_loop(step: str) -> None:
+    """Elsewhere it names the value; under `loop:` it would be the value."""
+    text = f"{HEAD}  - name: a\n{step}"
+    fixed = lint_text(text, options=Options(fix=Applicability.UNSAFE, select=("V-B1",)))
+    assert (fixed.text, "V-B1" in {each.code for each in fixed.findings}) == (text, True)
+
+
+@pytest.mark.parametrize(
+    ("schema", "unsafe"),
+    [
+        ('{type: integer, enum: "1, 2, 3"}', None),
+        ('{enum: "New York, NY"}', '{enum: ["New York", "NY"]}'),
+        ('{enum: "yes or no"}', '{enum: ["yes or no"]}'),
+    ],
+)
+def test_a_string_is_not_split_into_the_values_of_an_enum_without_review(schema: str, unsafe: str | None) -> None:
+    """It may be one value, and its parts are strings."""
+    text = HEAD.replace("{a: {type: string}}", f"{{a: {schema}}}") + STEP
+    safe, reviewed = (
+        lint_text(text, options=Options(fix=each, select=("V-B1",))).text for each in [*Applicability][:0:-1]
+    )
+    assert (safe, reviewed) == (text, text.replace(schema, unsafe or schema))
+
+
+@pytest.mark.parametrize("body", ["import sys\nsys.exit(0)\n", "1/0\n", "def (\n"], ids=["exit", "raises", "syntax"])
+def test_a_module_that_fails_when_imported_is_a_finding_like_any_other(body: str, tmp_path: Path) -> None:
+    """The findings of the other files are reported too."""
+    module = tmp_path / f"module_{abs(hash(body))}.py"
+    module.write_text(body)
+    (tmp_path / "bad.yaml").write_text("steps: []\n")
+    (tmp_path / "failing.yaml").write_text(f"steps: [{{name: a, uses: '{module.stem}:run'}}]\n")
+    options = Options(select=("V-B1", "V-A6"), allow=(str(module),))
+    bad, failing = lint_files([tmp_path / "bad.yaml", tmp_path / "failing.yaml"], options).files
+    assert (len(bad.findings), len(failing.findings)) == (1, 1)
+    assert f"{module.stem} cannot be imported: it raised " in failing.findings[0].message

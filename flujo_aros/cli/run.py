@@ -6,6 +6,7 @@ And durable runs: submit, execute, watch, cancel, fork and check them.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import shlex
@@ -50,6 +51,7 @@ from flujo_aros.cli.screen import (
     say,
     stderr_console,
     stdout_console,
+    stdout_reserved,
     worded,
 )
 from flujo_aros.cli.shown import new_mask
@@ -399,6 +401,8 @@ def question_of(result: RunResult, db: str, allowed: str = "") -> str:
 def document_of(options: Blueprint) -> dict[str, Any]:
     """Return the stored form of a blueprint, from which any worker can load it."""
     chosen = {key: value for key, value in args.chosen_models(options).items() if value is not None}
+    if options.folders:  # only for advice: each process decides itself what it imports
+        chosen["folders"] = [str(folder.resolve()) for folder in options.folders]
     return {"source": str(options.blueprint.resolve()), "text": read_text(options.blueprint), **chosen}
 
 
@@ -464,7 +468,7 @@ def worker_command(options: commands.Worker) -> None:
             return runner
 
         engine.load = loaded
-        engine.on_parked = lambda row, why: say(f"parked  run {row.run_id} of {row.pipeline}: {why}")
+        engine.on_unexecuted = lambda row, status, why: say(f"{status}  run {row.run_id} of {row.pipeline}: {why}")
         engine.limits = dict(PerMinute.parse(each) for each in options.limits)
         queues = [name.strip() for name in options.queues.split(",") if name.strip()]
         engine.launch(queues, options.concurrency, per_partition=options.per_partition)
@@ -486,7 +490,10 @@ def _input_of(row: Case) -> Any:
 
 
 def loaded_document(document: Mapping[str, Any], modules: commands.Modules) -> Any:
-    """Return the pipeline of a stored blueprint, which may import only what the caller allows. Raises `ArosError`."""
+    """Return the pipeline of a stored blueprint, which may import only what the caller allows.
+
+    Raises `ArosError`, also for a module that cannot be imported here, so that another process can execute the run.
+    """
     for folder in modules.folders:
         use_folder(folder)
     source = str(document["source"])
@@ -499,6 +506,12 @@ def loaded_document(document: Mapping[str, Any], modules: commands.Modules) -> A
         profile=document.get("profile"),
     )
     pipeline = inspected.loaded(source)
+    for module in inspected.modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            way = _path_options(document).lstrip() or "--path FOLDER"
+            raise UsageError(f"{module} cannot be imported: {error}; install it, or pass {way}") from error
     return with_ladder(pipeline, document["ladder"]) if "ladder" in document else pipeline
 
 
@@ -514,7 +527,8 @@ def executing(
     engine: Durable, document: Mapping[str, Any], options: Fork | Resume
 ) -> Callable[[Callable[[Runner], Coroutine[Any, Any, RunResult]]], RunResult]:
     """Return a function that executes a run of a stored blueprint in this process."""
-    pipeline, file = loaded_document(document, options), Path(str(document["source"]))
+    with stdout_reserved():  # output printed by a module must not mix with the result
+        pipeline, file = loaded_document(document, options), Path(str(document["source"]))
     check_deps(pipeline, options)
     own = args.given_deps(options)
 
@@ -599,7 +613,7 @@ def _advice(engine: Durable, row: RunRow) -> str | None:
 
 
 def _allow_options(engine: Durable, row: RunRow) -> str:
-    """Return the options that allow the modules of a stored blueprint, for a command line."""
+    """Return the options that allow and find the modules of a stored blueprint, for a command line."""
     document = engine.store.document(row.version)
     if document is None:
         return ""
@@ -607,7 +621,12 @@ def _allow_options(engine: Durable, row: RunRow) -> str:
     inspected = inspect_blueprint(document["text"], source=str(source), folder=source.parent, allow=["*"])
     found = {module: None if "." in module else find_beside(module, [source.parent]) for module in inspected.modules}
     named = [os.path.relpath(beside[0]) if beside is not None else module for module, beside in found.items()]
-    return "".join(f" --allow {shlex.quote(each)}" for each in named)
+    return "".join(f" --allow {shlex.quote(each)}" for each in named) + _path_options(document)
+
+
+def _path_options(document: Mapping[str, Any]) -> str:
+    """Return the --path options with which a stored blueprint was first run."""
+    return "".join(f" --path {shlex.quote(os.path.relpath(folder))}" for folder in document.get("folders", ()))
 
 
 def _question(row: RunRow) -> str | None:

@@ -123,8 +123,8 @@ class Durable:
         self.load: Load | None = None
         self.on_taken_up: Callable[[RunRow], None] | None = None
         """Called with an interrupted run that `run` is about to continue."""
-        self.on_parked: Callable[[RunRow, str], None] | None = None
-        """Called with a run that this process cannot execute, and the reason."""
+        self.on_unexecuted: Callable[[RunRow, str, str], None] | None = None
+        """Called with a run that this process cannot execute, its new status (`parked` or `failed`), and the reason."""
         self._create = create
         self._store: Store | None = None
         self._client: DBOSClient | None = None
@@ -646,23 +646,26 @@ class Durable:
         """Mark a run as failed because it cannot be executed."""
         row = self.store.find(run_id)
         if row is not None and row.executor == self.executor:
-            self.store.mark(row, "failed", why)
+            self._leave_unexecuted(row, "failed", why)
+
+    def _leave_unexecuted(self, row: RunRow, status: str, why: str) -> None:
+        self.store.mark(row, status, why)
+        if self.on_unexecuted is not None:
+            self.on_unexecuted(row, status, why)
 
     def _runner_for(self, row: RunRow, local: _Local | None) -> Runner | None:
         """Return the runner that executes a run here, or None for a run that is parked for others,
         which is recorded.
         """
         if row.takeovers > _MOST_TAKEOVERS:
-            self.store.mark(row, "failed", _why_given_up(row))
+            self._leave_unexecuted(row, "failed", _why_given_up(row))
             return None
         if local is not None:
             return local.runner
         runner = self._runner_or_reason(row)
         if isinstance(runner, Runner):
             return runner
-        self.store.mark(row, "parked", runner)
-        if self.on_parked is not None:
-            self.on_parked(row, runner)
+        self._leave_unexecuted(row, "parked", runner)
         return None
 
     def _runner_or_reason(self, row: RunRow) -> Runner | str:

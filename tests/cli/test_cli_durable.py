@@ -278,6 +278,21 @@ def test_a_worker_parks_blueprints_that_it_may_not_load(shop: Path) -> None:
     assert not (shop / "calls.log").exists()
 
 
+def test_a_worker_that_cannot_import_a_module_parks_the_run_and_names_the_path_of_its_submission(shop: Path) -> None:
+    (shop / "src").mkdir()
+    (shop / "shop.py").rename(shop / "src/shop.py")
+    aros(shop, "submit", "shop.yaml", "--input", "pen", "--run-id", "order-1", "--allow", "shop", "--path", "src")
+    with started(shop, "worker", "--db", "sqlite:///runs.sqlite", "--allow", "shop") as worker:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and "queued" in (printed := aros(shop, "status", "order-1").stdout):
+            time.sleep(0.3)
+        worker.send_signal(signal.SIGTERM)
+        _, said = worker.communicate(timeout=60)
+    assert printed.startswith("parked")
+    why = "this worker cannot load its blueprint: shop cannot be imported: No module named 'shop'"
+    assert f"parked  run order-1 of shop: {why}; install it, or pass --path src" in said
+
+
 def test_cancel_ends_a_run_that_waits(shop: Path) -> None:
     run_id = json.loads(run(shop, "asks.yaml", "--json").stdout)["run_id"]
     assert "is cancelled" in aros(shop, "cancel", run_id).stderr

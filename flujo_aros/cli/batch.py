@@ -35,7 +35,7 @@ from flujo_aros.cli.commands import Run
 from flujo_aros.cli.execute import PAUSED, allowing, journal, save_paused
 from flujo_aros.cli.interrupt import Interrupted, run_until_signal
 from flujo_aros.cli.plan import with_positions
-from flujo_aros.cli.screen import say, stderr_console, stdout_reserved
+from flujo_aros.cli.screen import STDOUT, say, stderr_console, stdout_reserved
 from flujo_aros.cli.shown import new_mask, without_secrets
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile
@@ -69,11 +69,13 @@ class ResultsFile:
 
     A row that ran again has two lines for a while, of which the later one counts; `tidy` then rewrites the file and
     replaces the old one atomically. Only one process at a time can use the file, since lines of another would be lost.
-    Raises `UsageError` if it cannot be written, or another process is using it.
+    The path `-` is stdout. Raises `UsageError` if it cannot be written, or another process is using it.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.is_stdout = str(path) == "-"
+        """Whether the lines go to stdout, where no later command finds them."""
 
     def __enter__(self) -> Self:
         try:
@@ -83,6 +85,8 @@ class ResultsFile:
         return self
 
     def _open_results(self) -> TextIOWrapper:
+        if self.is_stdout:  # a copy, because stdout itself is redirected while rows run
+            return cast("TextIOWrapper", os.fdopen(os.dup(STDOUT), "w", **_AS_TEXT))
         while True:
             file: TextIOWrapper = self.path.open("a", **_AS_TEXT)
             self._lock(file)
@@ -99,7 +103,7 @@ class ResultsFile:
         This removes an unfinished last line of a killed process, and the old lines of rows that ran again. It is safe
         to interrupt. Raises `UsageError` for a file of another kind.
         """
-        if not self.path.is_file():
+        if self.is_stdout or not self.path.is_file():
             return {}
         done: dict[str, Done] = {}
         places: dict[str, tuple[int, int]] = {}
@@ -204,7 +208,8 @@ def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source:
                 run_until_signal(batch.run((row for row in rows if row.key not in done), rows.total - known))
         except Interrupted:
             left = rows.total - batch.tally.total()
-            say(f"interrupted, {left:,} of {counted(rows.total, 'row')} left; the same command continues with them")
+            again = "" if results.is_stdout else "; the same command continues with them"
+            say(f"interrupted, {left:,} of {counted(rows.total, 'row')} left{again}")
             raise
         finally:
             results.tidy()
@@ -291,7 +296,7 @@ class _Batch:
             result = await runner.run(row_input, {**self.context, **row.context}, self.deps, run_id=run_id_of(row))
         if result.paused is not None:
             where = {"results": str(self.results.path.resolve()), "id": row.id, "mark": row.mark}
-            save_paused(result, self.options.blueprint, row=where)
+            save_paused(result, self.options.blueprint, row=None if self.results.is_stdout else where)
         return _Result(result.to_dict(), result.usage, calls.paid(result.usage))
 
     def _rejected_row(self, message: str) -> _Result:
@@ -342,19 +347,21 @@ class _Batch:
             words = "there are no rows"
         elif tally["completed"] == total:
             words = f"all {counted(total, 'row')} completed"
-        say(f"{words}; results in {file}")
+        say(words if self.results.is_stdout else f"{words}; results in {file}")
         left = total - tally.total()
         if left and self.stop.reason:
             say(f"stopped: {without_secrets(self.stop.reason)}", style="yellow")
             rows, them = ("1 row was", "it") if left == 1 else (f"{left:,} rows were", "them")
-            say(f"{rows} not run; the same command continues with {them}")
+            say(f"{rows} not run" + ("" if self.results.is_stdout else f"; the same command continues with {them}"))
         again = self._bad() - tally[_WAITS]
         if again:
             them = "it" if again == 1 else "them"
-            say(f"{counted(again, 'row')} did not complete: the same command with --retry-failed runs {them} again")
+            how = "" if self.results.is_stdout else f": the same command with --retry-failed runs {them} again"
+            say(f"{counted(again, 'row')} did not complete{how}")
         if self.paused:
             rows = "1 row is waiting" if len(self.paused) == 1 else f"{len(self.paused):,} rows are waiting"
-            say(f"{rows} for an answer; answering writes the result to {file}:")
+            where = "prints the result" if self.results.is_stdout else f"writes the result to {file}"
+            say(f"{rows} for an answer; answering {where}:")
             for run_id in self.paused[:_SHOWN]:
                 say(f"  aros resume {PAUSED / f'{run_id}.json'} --answer TEXT{allowing(self.options)}")
             if len(self.paused) > _SHOWN:

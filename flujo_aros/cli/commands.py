@@ -224,7 +224,7 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
     rows: str | None = INPUTS
     output: Path | None = option(
         "--output -o FILE",
-        "Where to write the results of --inputs. Rows that have a result there are not run again.",
+        "Where to write the results of --inputs; - is stdout. Rows that have a result in the file are not run again.",
         section=ROWS,
     )
     concurrency: int = option("--concurrency N", "The number of rows of --inputs to run at once.", 4, ROWS, min=1)

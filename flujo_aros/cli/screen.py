@@ -19,7 +19,7 @@ from flujo_aros.cli.shown import in_github, without_commands, without_secrets
 from flujo_aros.errors import UsageError
 from flujo_aros.visible import visible, visible_json
 
-_STDOUT: Final = 1
+STDOUT: Final = 1
 _STDERR: Final = 2
 _UNWRAPPED: Final = 1_000
 _FILLED: Final = re.compile(r" +(?=\n)")
@@ -177,17 +177,17 @@ def stdout_reserved() -> Generator[None]:
     Afterwards stdout is restored, so that it contains only the result.
     """
     try:
-        kept = os.dup(_STDOUT)
+        kept = os.dup(STDOUT)
     except OSError:  # the caller has closed stdout, so there is nothing to restore
         yield
         return
     sys.stdout.flush()
-    os.dup2(_STDERR, _STDOUT)
+    os.dup2(_STDERR, STDOUT)
     try:
         with redirect_stdout(sys.stderr):
             yield
     finally:
-        os.dup2(kept, _STDOUT)
+        os.dup2(kept, STDOUT)
         os.close(kept)
 
 

@@ -51,6 +51,24 @@ def asked() -> list[str]:
     return sorted(Path("asked.txt").read_text().split())
 
 
+def test_the_output_named_dash_is_stdout_and_messages_go_to_stderr(aros: Aros, shop: Path) -> None:
+    ended = aros(
+        "run",
+        "shop.yaml",
+        "--allow",
+        "shop.py",
+        "--inputs",
+        "-",
+        "-o",
+        "-",
+        text='"ann"\n"bad"\n',
+    )
+    lines = {document["row"]: document["status"] for document in map(json.loads, ended.stdout.splitlines())}
+    assert (ended.exit_code, lines) == (1, {0: "completed", 1: "failed"})
+    assert "1 completed, 1 failed\n1 row did not complete\n" in ended.stderr
+    assert not Path("-").exists()
+
+
 def test_each_row_is_a_line_with_the_document_of_its_run(aros: Aros, shop: Path) -> None:
     ended = batch(
         aros, '"ann"', '{"id": "b-7", "input": "bob", "context": {"mark": "!"}}', "", '{"id": 3, "input": "cy"}'

@@ -235,16 +235,19 @@ def _json_or_text(value: str, what: str) -> Any:
         raise UsageError(f"{what} looks like JSON but is not valid ({why}); {cure}") from error
 
 
-def given_contract(schema: str | None, where: str | None = None, folders: Sequence[Path] = ()) -> Contract[Any]:
+def given_contract(
+    schema: str | None, where: str | None = None, folders: Sequence[Path] = (), option: str = "--schema"
+) -> Contract[Any]:
     """Return the contract for a schema (`FILE`, inline JSON, `module:Type` or `FILE.py:Type`) and the place of its
-    payload (`tagged:result`). Modules that are not installed may be in `folders`.
+    payload (`tagged:result`). Modules that are not installed may be in `folders`. `option` is the one that names the
+    schema.
 
     Raises `UsageError` if either cannot be loaded, `ContractError` if it cannot be compiled.
     """
     if where is None:
         if schema is None:
             raise UsageError("--schema is missing: pass a JSON Schema, inline or in a file, or a type as module:Type")
-        return compile_contract(_given_schema(schema, folders))
+        return compile_contract(_given_schema(schema, folders, option))
     has_options = where.startswith("{")  # a mapping, as in a blueprint: {tagged: result, strict: false}
     try:
         written = written_contract(_yaml(where, "--contract") if has_options else where)
@@ -253,7 +256,7 @@ def given_contract(schema: str | None, where: str | None = None, folders: Sequen
         raise UsageError(f"--contract {where!r}: {why}") from error
     if schema is not None and not written.takes_schema:
         raise UsageError(f"--contract {where}: a {written.form} contract has no schema, so leave --schema out")
-    return written.contract(None if schema is None else _given_schema(schema, folders))
+    return written.contract(None if schema is None else _given_schema(schema, folders, option))
 
 
 def given_deps(options: Deps) -> Any:
@@ -295,44 +298,44 @@ def _is_reference(module: str, name: str) -> bool:
     return is_module_name(name) and (module.endswith(SUFFIX) or is_module_name(module))
 
 
-def _given_schema(schema: str, folders: Sequence[Path]) -> Any:
+def _given_schema(schema: str, folders: Sequence[Path], option: str) -> Any:
     """Return the JSON Schema in a file, or the one written inline, or a type, whose module is imported."""
     if schema.lstrip().startswith("{"):
-        return _parsed_schema(schema, "inline")
+        return _parsed_schema(schema, "inline", option)
     path = Path(schema)
     if path.exists() and not path.is_dir():  # a pipe (`<(jq …)`) works like a file
-        return _schema_file(schema)
+        return _schema_file(schema, option)
     module, _, name = schema.rpartition(":")
     if not _is_reference(module, name):
         what = "that is a folder" if path.is_dir() else "there is no such file"
         types = "a type as module:Type or FILE.py:Type"
-        raise UsageError(f"--schema {schema!r}: {what}; pass a JSON Schema, inline or in a file, or {types}")
-    return _import("--schema", module, name, folders)
+        raise UsageError(f"{option} {schema!r}: {what}; pass a JSON Schema, inline or in a file, or {types}")
+    return _import(option, module, name, folders)
 
 
-def _schema_file(name: str) -> dict[str, Any] | bool:
+def _schema_file(name: str, option: str) -> dict[str, Any] | bool:
     """Return the JSON Schema in a file."""
     if name.endswith(SUFFIX):
-        raise UsageError(f"--schema {name!r} is a Python file: name the type in it, as {name}:Type")
-    return _parsed_schema(file_text(name, "--schema"), name)
+        raise UsageError(f"{option} {name!r} is a Python file: name the type in it, as {name}:Type")
+    return _parsed_schema(file_text(name, option), name, option)
 
 
-def _parsed_schema(text: str, name: str) -> dict[str, Any] | bool:
+def _parsed_schema(text: str, name: str, option: str) -> dict[str, Any] | bool:
     """Return a JSON Schema that is written in JSON, or in YAML if its name says so. Raises `UsageError`."""
     try:
         schema: Any = _yaml(text, name) if name.endswith(SUFFIXES) else json.loads(text.removeprefix("\ufeff"))
     except BlueprintError as error:
-        raise UsageError(f"--schema {error}") from error
+        raise UsageError(f"{option} {error}") from error
     except ValueError as error:
-        raise UsageError(f"--schema {name!r} is not JSON: {error}") from error
+        raise UsageError(f"{option} {name!r} is not JSON: {error}") from error
     if isinstance(schema, bool):
         return schema
     if not is_dict(schema):
-        raise UsageError(f"--schema {name!r}: a JSON Schema is an object, this is {type(schema).__name__}")
+        raise UsageError(f"{option} {name!r}: a JSON Schema is an object, this is {type(schema).__name__}")
     try:
         require_keywords(compile_contract(schema))
     except ContractError as error:
-        raise UsageError(f"--schema {name!r}: {error}") from error
+        raise UsageError(f"{option} {name!r}: {error}") from error
     return schema
 
 

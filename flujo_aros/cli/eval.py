@@ -19,7 +19,7 @@ from flujo_aros.cli.render import figure, fitted_table, used
 from flujo_aros.cli.screen import Text, print_json, say, stderr_console, stdout_console, stdout_reserved, worded
 from flujo_aros.cli.shown import without_secrets
 from flujo_aros.errors import UsageError
-from flujo_aros.evals.cases import Case, CaseFile, write_dataset
+from flujo_aros.evals.cases import Case, CaseFile, invalid_rows, write_dataset
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.runner import Runner
@@ -113,9 +113,9 @@ def _cases(rows: str, first: int | None) -> list[Case]:
         if file.unapplied:
             names = ", ".join(file.unapplied)
             stderr_console().print(f"not applied, because only pydantic-evals supports them: {names}")
-    wrong = next((case for case in cases if case.error is not None), None)
-    if wrong is not None:
-        raise UsageError(f"ROWS: {wrong.error}")
+    wrong = invalid_rows(cases)
+    if wrong:
+        raise UsageError(f"ROWS: {wrong}")
     if not cases:
         raise UsageError(f"ROWS: there are no rows in {rows!r}")
     if not any(case.labelled for case in cases):
@@ -160,9 +160,11 @@ async def _evaluate_all(
 def _missed_thresholds(found: Evaluation, total: int, min_right: float | None, max_wrong: float | None) -> list[str]:
     """Return the reasons why the exit code is not 0."""
     missed: list[str] = []
-    unjudged = [each for each in found.results if each.verdict == "unjudged" and each.labelled]
-    if unjudged and (min_right is not None or max_wrong is not None):
-        missed.append(f"{counted(len(unjudged), 'row')} not judged, so the limits cannot be checked")
+    unjudged = [each for each in found.results if each.verdict == "unjudged"]
+    unlabelled = sum(not each.labelled for each in unjudged)
+    if len(unjudged) > unlabelled and (min_right is not None or max_wrong is not None):
+        known = f" ({unlabelled} without an expected output)" if unlabelled else ""
+        missed.append(f"{counted(len(unjudged), 'row')} unjudged{known}, so the limits cannot be checked")
     if found.stopped:
         reason = without_secrets(found.stopped.replace("case", "row", 1))
         missed.append(f"stopped after {len(found.results)} of {counted(total, 'row')}: {reason}")

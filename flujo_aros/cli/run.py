@@ -58,7 +58,7 @@ from flujo_aros.cli.shown import new_mask
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.ensemble.views import render_stats
 from flujo_aros.errors import UsageError
-from flujo_aros.evals.cases import Case, CaseFile
+from flujo_aros.evals.cases import Case, CaseFile, invalid_rows
 from flujo_aros.events import Event, RunFinished, StepFinished, StepStarted, TextDelta, TextReplaced
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.model import Pipeline
@@ -424,9 +424,9 @@ def submit_command(options: commands.Submit) -> None:
     else:
         with CaseFile(rows, "--inputs") as cases:
             found = list(cases)
-        wrong = next((row for row in found if row.error is not None), None)
-        if wrong is not None:
-            raise UsageError(f"--inputs: {wrong.error}; nothing was submitted")
+        wrong = invalid_rows(found)
+        if wrong:
+            raise UsageError(f"--inputs: nothing was submitted: {wrong}")
         inputs = [(_input_of(row), {**context, **row.context}, run_id and f"{run_id}-{row.id}") for row in found]
     queued: dict[str, Any] = {each: getattr(options, each) for each in ("queue", "priority", "partition")}
     with open_engine(options.db, create=True) as engine:

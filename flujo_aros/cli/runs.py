@@ -530,7 +530,7 @@ def replay_command(options: Replay) -> None:
 
     contract = options.contract
     place, schema = (contract, None) if (contract or "").startswith(_PLACES) else (None, contract)
-    wanted = None if contract is None else args.given_contract(schema, place, options.folders)
+    wanted = None if contract is None else args.given_contract(schema, place, options.folders, "--contract")
     climb = _ladder(options.ladder)
     for folder in options.folders:
         use_folder(folder)

@@ -21,6 +21,7 @@ from pydantic_core import to_jsonable_python
 from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.errors import BlueprintError, UsageError
 from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.pipeline.condition import Condition
 from flujo_aros.reading.node import parse_finite_float, reject_constant
 
 DATASETS: Final = (".yaml", ".yml", ".json")
@@ -104,13 +105,11 @@ class CaseFile:
         """The evaluators of a dataset of pydantic-evals that only pydantic-evals can apply."""
         if str(source).endswith(DATASETS):
             self._dataset, self.unapplied = _dataset_of(source, option)
-            cases: Iterable[Case] = self._dataset
         else:
             self._lines = _seekable(str(source), option)
-            cases = self
         self.total = 0
         try:
-            self._scan(cases)
+            self._scan()
         except UsageError:
             self.close()
             raise
@@ -127,8 +126,13 @@ class CaseFile:
             self._lines.close()
 
     def __iter__(self) -> Iterator[Case]:
+        for _, case in self._numbered():
+            yield case
+
+    def _numbered(self) -> Iterator[tuple[int, Case]]:
+        """Yield the cases, each with the number of its line, or in a dataset with its own, from 0."""
         if self._dataset is not None:
-            yield from (replace(case, folder=self._folder) for case in self._dataset)
+            yield from enumerate(replace(case, folder=self._folder) for case in self._dataset)
             return
         lines = cast("IO[bytes]", self._lines)
         lines.seek(0)
@@ -136,7 +140,7 @@ class CaseFile:
         for line, data in enumerate(lines, start=1):
             text = self._decode(data, line).strip()
             if text:
-                yield replace(_case(number, line, text), folder=self._folder)
+                yield line, replace(_case(number, line, text), folder=self._folder)
                 number += 1
 
     def _decode(self, data: bytes, line: int) -> str:
@@ -146,21 +150,25 @@ class CaseFile:
             problem = str(BlueprintError(f"line {line}", [not_utf8(data, error.start)]))
             raise UsageError(f"{self._option}: {problem}") from error
 
-    def _scan(self, cases: Iterable[Case]) -> None:
-        seen: dict[str, int] = {}
-        for case in cases:
+    def _scan(self) -> None:
+        seen: dict[str, list[int]] = {}
+        for number, case in self._numbered():
             if case.error and self.total == 0 and self._is_one_array():
                 raise UsageError(
                     f"{self._option}: the file is a single JSON array; write one JSON value per line, for example with "
                     "`jq -c '.[]'`"
                 )
-            if case.key in seen:
-                raise UsageError(
-                    f"{self._option}: rows {seen[case.key]} and {self.total} have the same id {case.key}; "
-                    "a row without an id gets its number, counted from 0"
-                )
-            seen[case.key] = self.total
+            seen.setdefault(case.key, []).append(number)
             self.total += 1
+        what = "lines" if self._dataset is None else "cases"
+        same = [
+            f"{what} {', '.join(map(str, numbers[:-1]))} and {numbers[-1]} have the same id {key}"
+            for key, numbers in seen.items()
+            if len(numbers) > 1
+        ]
+        if same:
+            more = "a row without an id gets its number, counted from 0"
+            raise UsageError(f"{self._option}: {_listed(same)}; {more}")
 
     def _is_one_array(self) -> bool:
         if self._lines is None:
@@ -173,6 +181,20 @@ class CaseFile:
             return False
         finally:
             self._lines.seek(at)
+
+
+_LISTED: Final = 10
+
+
+def _listed(problems: Sequence[str]) -> str:
+    """Return problems as one line each, of which the first few are shown."""
+    left = len(problems) - _LISTED
+    return "\n".join([*problems[:_LISTED], *([f"and {left} more"] if left > 0 else [])])
+
+
+def invalid_rows(cases: Iterable[Case]) -> str:
+    """Return the errors of the invalid rows, one on each line, or an empty string if there are none."""
+    return _listed([case.error for case in cases if case.error is not None])
 
 
 def _seekable(source: str, option: str) -> IO[bytes]:
@@ -216,6 +238,10 @@ def _case(number: int, line: int, text: str) -> Case:
         return Case(id=name, error=f"line {line}: `context` must be an object, not {json.dumps(context)}", mark=mark)
     if not isinstance(check, str | None):
         return Case(id=name, error=f"line {line}: `check` must be an expression, not {json.dumps(check)}", mark=mark)
+    try:
+        _ = None if check is None else check_of(check)
+    except UsageError as error:
+        return Case(id=name, error=f"line {line}: {error}", mark=mark)
     return Case(
         found["input"],
         found.get("expected", UNLABELLED),
@@ -225,6 +251,14 @@ def _case(number: int, line: int, text: str) -> Case:
         found.get("metadata"),
         mark=mark,
     )
+
+
+def check_of(expression: str) -> Condition:
+    """Return an expression over `output`, `expected` and `input` that is true for a correct output.
+
+    Raises `UsageError` for an invalid expression.
+    """
+    return Condition(expression, where=f"check {expression!r}", names=("output", "expected", "input"))
 
 
 def _mark(content: Any) -> str:

@@ -6,19 +6,20 @@ An output is compared with the expected one, field by field, or by an expression
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias, get_args
 from uuid import uuid4
 
 from flujo_aros.errors import TemplateError, UsageError
-from flujo_aros.evals.cases import UNLABELLED, Case, as_cases
+from flujo_aros.evals.cases import UNLABELLED, Case, as_cases, check_of
 from flujo_aros.evals.replies import NO_REPLY, PaidCalls, Replies, ReplyCache
 from flujo_aros.evals.stop import SAME_FAILURES, Stop, run_all
 from flujo_aros.events import AskFinished, Event, observing
@@ -52,7 +53,8 @@ class FieldScore:
 def score(output: Any, expected: Any, match: Match = "exact") -> tuple[FieldScore, ...]:
     """Compare the fields of an output with the expected ones; a value without fields counts as the single field `$`.
 
-    Both are compared as JSON: a null field equals an absent one, and a decimal equals its digits.
+    Both are compared as JSON: a null field equals an absent one, and a number equals the same number in quotes. Digits
+    that begin with a zero are a code, which equals no number.
 
     >>> [(each.place, each.right) for each in score({"city": "Bern", "zip": "3011"}, {"city": "Bern", "zip": 3012})]
     [('city', True), ('zip', False)]
@@ -75,23 +77,16 @@ def _scores(found: Any, expected: Any, place: str, match: Match) -> Iterator[Fie
         yield FieldScore(place or "$", _equal(found, expected), found, expected)
 
 
+_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
 def _equal(found: Any, expected: Any) -> bool:
     if isinstance(found, bool) or isinstance(expected, bool):
         return found is expected
-    if isinstance(found, str) and isinstance(expected, (int, float)):
-        try:
-            return Decimal(found) == Decimal(repr(expected))
-        except InvalidOperation:
-            return False
+    for text, number in ((found, expected), (expected, found)):
+        if isinstance(text, str) and isinstance(number, (int, float)):
+            return _NUMBER.fullmatch(text) is not None and Decimal(text) == Decimal(repr(number))
     return bool(found == expected)
-
-
-def check_of(expression: str) -> Condition:
-    """Return an expression over `output`, `expected` and `input` that is true for a correct output.
-
-    Raises `UsageError` for an invalid expression.
-    """
-    return Condition(expression, where=f"check {expression!r}", names=("output", "expected", "input"))
 
 
 def holds_check(check: Condition, case: Case, output: Any) -> bool:

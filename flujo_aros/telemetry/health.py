@@ -73,11 +73,11 @@ class RepairHealth:
     replies: int
     """The number of replies with this repair."""
     of: int
-    """The number of replies that could be read."""
+    """The number of accepted replies."""
 
     @property
     def share(self) -> float:
-        """The share of readable replies with this repair."""
+        """The share of accepted replies with this repair."""
         return _share(self.replies, self.of)
 
 
@@ -240,8 +240,8 @@ def advise(
             place = "the answer" if repair.place == "$" else f"`{repair.place}`"
             yield Advice(
                 "repair",
-                f"{place} {words[0]} in {share_words(repair.share)} of replies of {_model_name(repair.model)}"
-                f"{_to(repair.step)}: {words[1]}",
+                f"{place} {words[0]} in {share_words(repair.share)} of the accepted replies of "
+                f"{_model_name(repair.model)}{_to(repair.step)}: {words[1]}",
             )
     for stage in stages:
         if stage.ran >= _STAGE_RUNS and stage.success < _HARDLY and stage.usage.requests:

@@ -314,7 +314,7 @@ def test_a_line_that_a_killed_process_left_unfinished_is_run_again(aros: Aros, s
 @pytest.mark.parametrize(
     ("lines", "extra", "words"),
     [
-        (('{"id": 1, "input": "a"}', '{"id": 1, "input": "b"}'), (), "rows 0 and 1 have the same id 1"),
+        (('{"id": 1, "input": "a"}', '{"id": 1, "input": "b"}'), (), "lines 1 and 2 have the same id 1"),
         (('"a"',), ("--input", "x"), "replaces --input"),
     ],
 )

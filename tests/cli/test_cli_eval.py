@@ -171,12 +171,20 @@ def test_the_shares_of_a_compared_blueprint_are_of_all_rows(aros: Aros, server: 
 def test_a_check_that_cannot_be_evaluated_leaves_rows_unjudged(aros: Aros, server: ModelServer) -> None:
     ended = evaluated(aros, "--check", "output.total > 0", "--max-wrong", "0.5")
     assert ended.exit_code == 1
-    assert "2 rows not judged, so the limits cannot be checked" in ended.stderr
+    assert "2 rows unjudged, so the limits cannot be checked" in ended.stderr
     assert (
         "unjudged  row \"a\": check 'output.total > 0', column 1: there is no 'total'; known: category, urgent"
         in ended.stdout
     )
     assert 'wrong     row "b": urgent is false, expected true' in ended.stdout
+
+
+def test_the_unjudged_rows_of_the_limits_are_those_of_the_table(aros: Aros, server: ModelServer) -> None:
+    rows = [{**ROWS[0], "check": "output.total > 0"}, {"input": "hello"}]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    ended = evaluated(aros, "--max-wrong", "0.5", "--json")
+    assert (ended.exit_code, json.loads(ended.stdout)["unjudged"]) == (1, 2)
+    assert "2 rows unjudged (1 without an expected output), so the limits cannot be checked" in ended.stderr
 
 
 def test_rows_beyond_those_shown_are_counted(aros: Aros, server: ModelServer) -> None:
@@ -242,6 +250,14 @@ def test_evaluators_that_are_not_applied_are_named(aros: Aros, server: ModelServ
         (
             '{"input": "a", "expected": 1}\n{oops\n',
             "ROWS: line 2 is not JSON: Expecting property name enclosed in double quotes, column 2; expected one JSON",
+        ),
+        (
+            '\n{"input": "a", "check": "output.a >"}\n{oops\n',
+            "ROWS: line 2: check 'output.a >': not an expression: invalid syntax\n  line 3 is not JSON",
+        ),
+        (
+            '{"input": "a", "id": 1}\n\n{"input": "a", "id": 1}\n{"input": "a", "id": 2}\n{"input": "a", "id": 2}\n',
+            "ROWS: lines 1 and 3 have the same id 1\n  lines 4 and 5 have the same id 2; a row without an id",
         ),
     ],
 )

@@ -46,6 +46,14 @@ def test_another_ladder_is_read_from_a_file(aros: Aros, tmp_path: Path) -> None:
     assert printed["changed"]
 
 
+def test_an_error_in_the_contract_names_the_option_that_was_given(aros: Aros) -> None:
+    ended = aros("replay", repaired(aros), "--contract", "nope.json")
+    assert (ended.exit_code, ended.stderr.startswith("error: --contract 'nope.json': there is no such file")) == (
+        2,
+        True,
+    )
+
+
 def test_another_contract_is_read_from_a_file(aros: Aros, order_schema: str, tmp_path: Path) -> None:
     (tmp_path / "boat.json").write_text('{"type": "object", "required": ["name"]}')
     ended = aros("replay", repaired(aros), "--contract", "boat.json", "--json")

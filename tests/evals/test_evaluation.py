@@ -15,7 +15,7 @@ from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage
 
 from flujo_aros import AgentSpec, Branch, Call, Pipeline, Processing, Runner, Step, Usage, UsageError
-from flujo_aros.evals import Case, Evaluation, Replies, ReplyCache, Stop, Verdict, evaluate_sync
+from flujo_aros.evals import Case, Evaluation, Replies, ReplyCache, Stop, Verdict, evaluate_sync, score
 from flujo_aros.pipeline.step import with_ladder
 from flujo_aros.testing import ScriptedModel
 
@@ -94,6 +94,25 @@ def test_fields_that_are_not_expected_are_compared_only_by_exact() -> None:
     step = Call("upper", function=lambda text: {"text": text.upper(), "length": 1})
     assert evaluate_sync(step, cases).right == 0
     assert evaluate_sync(step, cases, match="fields").right == 1
+
+
+@pytest.mark.parametrize(
+    ("output", "expected", "right"),
+    [
+        (12.5, "12.50", True),
+        (12, "12", True),
+        ("12.50", 12.5, True),
+        ("01234", 1234, False),
+        (1234, "01234", False),
+        ("12.50", "12.5", False),
+        (1, "one", False),
+        (True, "1", False),
+    ],
+)
+def test_a_number_equals_the_same_number_in_quotes_but_not_a_code(
+    output: object, expected: object, right: bool
+) -> None:
+    assert [each.right for each in score(output, expected)] == [right]
 
 
 def test_a_check_is_used_alone_or_with_an_expected_value() -> None:

@@ -60,7 +60,9 @@ def test_a_frequent_repair_is_shown_with_its_place_share_and_advice(filled: Jour
     assert (repair.place, repair.step, repair.model) == ("crew", "ask", "model-ask")
     assert (repair.replies, repair.of) == (6, 12)
     texts = [advice.text for advice in found.advice]
-    assert any(text.startswith("`crew` arrives as text in 50% of replies of model model-ask") for text in texts)
+    assert any(
+        text.startswith("`crew` arrives as text in 50% of the accepted replies of model model-ask") for text in texts
+    )
     assert any("54% of first replies" in text and "invalid" in text for text in texts)
 
 

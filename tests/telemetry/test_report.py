@@ -141,6 +141,21 @@ def test_a_repaired_reply_is_shown_with_every_repair_in_place_its_risk_and_its_r
     assert "→ high" in page.of("ins")
 
 
+def test_only_attempts_without_a_call_are_counted_beside_the_calls(journal: Journal) -> None:
+    outcomes: list[object] = [ConnectionError("busy"), "three"]
+
+    def load(_: str) -> object:
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    page = page_of(journal, Call("load", function=load, retries=1), order(BAD, GOOD, stages=["llm_repair"]))
+    assert page.text.count("attempts") == 1
+    assert ", 2 attempts" in page.text
+    assert "2 calls, " in page.text
+
+
 def test_each_field_of_the_value_has_its_trust(journal: Journal) -> None:
     page = page_of(journal, order(MESSY))
     value = page.text.partition("trust of each field")[2].partition("How it was read")[0]

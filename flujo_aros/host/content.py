@@ -39,7 +39,7 @@ def why_no_text(value: object) -> str | None:
     (None, 'cat.png is only the name of a file; pass its content: BinaryContent.from_path("cat.png")')
     """
     for part in _parts(value):
-        if isinstance(part, (bytes, bytearray)):
+        if isinstance(part, (bytes, bytearray, memoryview)):
             return 'bytes are not text; decode them, or pass BinaryContent(data, media_type="image/png")'
         if isinstance(part, io.IOBase):
             return "an open file is not text; read it, or pass BinaryContent.from_path(file)"

@@ -82,6 +82,7 @@ BYTES = 'bytes are not text; decode them, or pass BinaryContent(data, media_type
     [
         (IMAGE.data, BYTES),
         (["What is this?", IMAGE.data], BYTES),
+        ([memoryview(IMAGE.data)], BYTES),
         ({"picture": IMAGE.data}, BYTES),
         (io.BytesIO(IMAGE.data), "an open file is not text; read it, or pass BinaryContent.from_path(file)"),
         (["What is this?", Path("cat.png")], "cat.png is only the name of a file; pass its content: BinaryContent.fr"),
@@ -90,7 +91,7 @@ BYTES = 'bytes are not text; decode them, or pass BinaryContent(data, media_type
             "an object of the type object has no form as text; pass a mapping, a dataclass",
         ),
     ],
-    ids=["bytes", "in a list", "in a mapping", "open file", "path", "object"],
+    ids=["bytes", "in a list", "memory view", "in a mapping", "open file", "path", "object"],
 )
 def test_what_has_no_form_as_text_is_rejected_before_any_call(given: object, words: str) -> None:
     model = ScriptedModel()

@@ -487,7 +487,7 @@ class _Run:
         for event in self.log.events(after=before):
             if "requests" in event.meta:
                 self.calls += event.meta["reasks"] + 1
-                self.repairs += event.meta["repairs"]
+                self.repairs += event.meta.get("repairs", 0)  # logs of earlier versions lack it
                 self.context.spend(usage_from(event.meta))
 
     async def _next(self) -> None:

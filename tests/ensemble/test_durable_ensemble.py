@@ -7,10 +7,12 @@ import hashlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -227,3 +229,13 @@ def test_a_turn_that_waits_for_an_approval_resumes_without_repeating_earlier_tur
         result = asyncio.run(ended(durable))
     assert (refunded(), model.calls, result.usage.requests) == (["A-7"], 6, 6)
     assert (result.status.value, result.output["turns"]) == ("completed", 4)
+
+
+def test_a_run_with_a_log_that_does_not_count_repairs_yet_resumes_from_it(tmp_path: Path, provider: Provider) -> None:
+    (tmp_path / "desk.yaml").write_text(LOGGED)
+    provider.kill_at = 9
+    assert run(tmp_path, provider, "sqlite:///runs.sqlite")[0] == -9
+    with closing(sqlite3.connect(tmp_path / "events.sqlite")) as events, events:
+        assert events.execute("UPDATE aros_events SET meta = json_remove(meta, '$.repairs')").rowcount > 0
+    code, out, error = run(tmp_path, provider, "sqlite:///runs.sqlite")
+    assert (code, json.loads(out)["status"]) == (0, "completed"), error

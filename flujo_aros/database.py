@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, cast
 
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import UsageError, other_release
 from flujo_aros.lazy import naming_extra
 from flujo_aros.redaction import without_secrets
 
@@ -105,51 +105,65 @@ def create_tables(connection: Connection, metadata: MetaData) -> None:
     """Create what is missing of these tables: one process does, and others wait. A table of an earlier version gets the
     columns that it lacks, which are NULL in its existing rows.
     """
-    there = set(inspect(connection).get_table_names())
-    if not there.issuperset(metadata.tables):
+    if _missing_columns(connection, metadata):
         is_sqlite = connection.dialect.name == "sqlite"
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_sqlite else f"SELECT pg_advisory_xact_lock({_LOCK})")
     for table in metadata.sorted_tables:
         connection.execute(CreateTable(table, if_not_exists=True))
-        columns = {column["name"] for column in inspect(connection).get_columns(table.name)}
-        for column in table.columns:
-            if column.name not in columns:
-                kind = column.type.compile(connection.dialect)
-                connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"))
+    for column in _missing_columns(connection, metadata):  # again: another process may have added them before the lock
+        kind = column.type.compile(connection.dialect)
+        connection.execute(text(f"ALTER TABLE {column.table.name} ADD COLUMN {column.name} {kind}"))
+    for table in metadata.sorted_tables:
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             connection.execute(CreateIndex(index, if_not_exists=True))
 
 
-def check_version(connection: Connection, column: Column[int], known: int, what: str) -> None:
+def _missing_columns(connection: Connection, metadata: MetaData) -> list[Column[Any]]:
+    """Return the columns that the database lacks: all columns of a table that it lacks."""
+    found = inspect(connection)
+    tables = metadata.tables.keys() & set(found.get_table_names())
+    there = {(table, column["name"]) for table in tables for column in found.get_columns(table)}
+    every = [column for table in metadata.sorted_tables for column in table.columns]
+    return [column for column in every if (column.table.name, column.name) not in there]
+
+
+def check_version(
+    connection: Connection, column: Column[int], known: int, what: str, *, earlier: str | None = None
+) -> None:
     """Store the version of new tables in this column. Raises `UsageError` about `what` if theirs is newer than the one
-    that is `known`.
+    that is `known`; or older, if `earlier` says what to do then.
     """
     found = connection.execute(select(column)).scalar()
     if found is None:
         connection.execute(insert(column.table).values({column.name: known}))
-    elif found > known:
-        raise UsageError(
-            f"{what} was written by a later release of flujo_aros (format {found}, this one knows {known}); upgrade "
-            "with: pip install -U flujo_aros"
-        )
+    elif found > known or (found < known and earlier is not None):
+        raise other_release(what, found, known, earlier=earlier or "")
 
 
 def find_run(connection: Connection, ids: Column[str], newest: Column[float], run: str, where: str) -> str:
-    """Return the id of the run with this id or prefix, or of the newest one for `last`. Raises `UsageError` if no run
-    matches, or more than one; `where` says where they are, and what lists them.
+    """Return the id of the run with this id or prefix of at least 4 characters, or of the newest one for `last`. Raises
+    `UsageError` if no run matches, or more than one; `where` says where they are, and what lists them.
     """
+    if not run:  # such as a shell variable that is not set
+        raise UsageError(
+            f"the run id is empty: pass an id, a prefix of at least {SHORTEST_PREFIX} characters or `last`"
+        )
+    is_short = len(run) < SHORTEST_PREFIX
     query = select(ids).order_by((ids == run).desc(), newest.desc())
     if run != "last":
-        query = query.where(ids.startswith(run, autoescape=True))
+        query = query.where(ids == run if is_short else ids.startswith(run, autoescape=True))
     found = connection.execute(query.limit(1 if run == "last" else _SHOWN_MATCHES + 1)).scalars().all()
     if run in found or len(found) == 1:
         return run if run in found else str(found[0])
     if not found:
-        raise UsageError(f"there is no run {run!r} in {where}")
+        why = f" (a prefix needs at least {SHORTEST_PREFIX} characters)" if is_short else ""
+        raise UsageError(f"there is no run {run!r}{why} in {where}")
     several = ", ".join(found[:_SHOWN_MATCHES])
     raise UsageError(f"{run!r} matches more than one run: {several}; use more characters")
 
 
+SHORTEST_PREFIX: Final = 4
+"""The minimum length of a prefix that names a run: a typing error must not reach another one."""
 _SHOWN_MATCHES: Final = 5
 _LOCK: Final = 4_711_042
 """The key of the advisory lock that guards the creation of tables in PostgreSQL."""

@@ -217,3 +217,12 @@ def raised_at(trace: TracebackType | None) -> str:
             found = f" ({file.relative_to(here)}, line {trace.tb_lineno})"
         trace = trace.tb_next
     return found
+
+
+def other_release(what: str, found: int, known: int, *, earlier: str) -> UsageError:
+    """Return the error about stored data of another format than the one that is `known`; `earlier` says what to do if
+    an earlier release has written it.
+    """
+    when, cure = ("a later", "upgrade with: pip install -U flujo_aros") if found > known else ("an earlier", earlier)
+    formats = f"format {found}, this one knows {known}"
+    return UsageError(f"{what} was written by {when} release of flujo_aros ({formats}); {cure}")

@@ -238,8 +238,13 @@ def resume_command(options: Resume) -> None:
 
 def _find_state(run: str) -> Path | None:
     """Return the file of a paused run in this folder. Raises `UsageError` if several runs match the id."""
-    beginning = "" if run == "last" else run
-    files = [file for file in PAUSED.glob("*.json") if file.name.startswith(beginning)]
+    from flujo_aros.database import SHORTEST_PREFIX  # imported here: `aros --help` needs no database
+
+    files = list(PAUSED.glob("*.json"))
+    if run != "last":
+        is_short = len(run) < SHORTEST_PREFIX
+        begun = [file for file in files if not is_short and file.name.startswith(run)]
+        files = [file for file in files if file.stem == run] or begun
     if len(files) > 1 and run != "last":
         names = ", ".join(sorted(file.stem for file in files))
         raise UsageError(f"STATE: {len(files)} paused runs begin with {run!r}: {names}")
@@ -248,9 +253,13 @@ def _find_state(run: str) -> Path | None:
 
 def _not_paused(state: Path) -> UsageError:
     """Return the error for a state that does not exist. It names the status of a run in the journal."""
+    from flujo_aros.database import SHORTEST_PREFIX
+
     elsewhere = "pass its state file, or --db for a database"
     if str(state) == "last":
         return UsageError(f"STATE: no run is paused in {PAUSED}; {elsewhere}")
+    if len(str(state)) < SHORTEST_PREFIX:
+        elsewhere = f"a prefix needs at least {SHORTEST_PREFIX} characters; {elsewhere}"
     return _settled(state, (*RunStatus, "lost", "running")) or UsageError(
         f"STATE: no run {str(state)!r} is paused in {PAUSED}; {elsewhere}. A state file is removed once "
         "its run has been answered and has ended; `aros runs` lists all runs"

@@ -26,8 +26,9 @@ from flujo_aros.database import check_version, create_tables, find_run, open_eng
 from flujo_aros.durable.serializer import RejectedRow, decoded, of_ours
 from flujo_aros.errors import UsageError
 
-FORMAT: Final = 1
-"""The format of our rows. A database with a higher one was written by a later release."""
+FORMAT: Final = 2
+"""The format of our rows, `RecordedStep` and `PausedRun` included. A database with another one was written by an
+earlier or later release, and is refused."""
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 OPEN: Final = ("queued", "running", "parked", "paused")
 """The statuses of runs that have not ended."""
@@ -265,7 +266,8 @@ class Store:
                 raise UsageError(f"the database {self.shown} contains no durable runs; is this the right URL?")
             if not exists:
                 create_tables(connection, _META)
-            check_version(connection, INFO.c.format, FORMAT, f"the database {self.shown}")
+            earlier = "end its runs with that release, and use a new database here"
+            check_version(connection, INFO.c.format, FORMAT, f"the database {self.shown}", earlier=earlier)
 
     @contextmanager
     def connection(self) -> Generator[sa.Connection]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import TypeVar
 
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import UsageError, other_release
 from flujo_aros.host import Deferral
 from flujo_aros.outcome import (
     Accepted,
@@ -270,7 +270,8 @@ class DeferredWork(Deferral):
     state: Any = None
 
 
-_VERSION: Final = 1
+_VERSION: Final = 2
+"""The version of the saved state of a paused run. It changes with any class above that is part of it."""
 
 
 class PausedRun(Strict):
@@ -319,9 +320,18 @@ class PausedRun(Strict):
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> PausedRun:
-        """Load the result of `to_dict`. Raises `UsageError` for anything else."""
+        """Load the result of `to_dict`. Raises `UsageError` for anything else, and for a state that an earlier or later
+        release has saved.
+        """
         try:
-            return cls.model_validate_json(json.dumps(dict(saved)))
+            state = dict(saved)
+            version = state.get("version", _VERSION)
+            if isinstance(version, int) and version != _VERSION:
+                earlier = "answer the run with that release, or start it again"
+                raise other_release("the state of the paused run", version, _VERSION, earlier=earlier)
+            return cls.model_validate_json(json.dumps(state))
+        except UsageError:
+            raise
         except ValidationError as error:
             wrong = error.errors(include_url=False)[0]
             place = ".".join(map(str, wrong["loc"]))

@@ -86,10 +86,29 @@ def test_last_is_rejected_if_a_run_in_the_database_also_waits(aros: Aros, asking
 
 
 def test_an_id_prefix_of_several_paused_runs_is_rejected(aros: Aros, asking: str) -> None:
-    for name in ("aa1", "aa2"):
+    for name in ("order-1", "order-2"):
         aros("run", asking, "-i", "hello", "--state", f".aros/paused/{name}.json")
-    ended = aros("resume", "aa", "--answer", "yes")
-    assert (ended.exit_code, ended.stderr) == (2, "error: STATE: 2 paused runs begin with 'aa': aa1, aa2\n")
+    ended = aros("resume", "order", "--answer", "yes")
+    assert (ended.exit_code, ended.stderr) == (
+        2,
+        "error: STATE: 2 paused runs begin with 'order': order-1, order-2\n",
+    )
+
+
+def test_a_paused_run_is_not_answered_by_a_prefix_of_under_four_characters(aros: Aros, asking: str) -> None:
+    aros("run", asking, "-i", "hello", "--state", ".aros/paused/order-12.json")
+    for short in ("", "o", "ord"):
+        assert aros("resume", short, "--answer", "yes").exit_code == 2
+    assert "a prefix needs at least 4 characters" in aros("resume", "ord", "--answer", "yes").stderr
+    assert aros("resume", "orde", "--answer", "yes").exit_code == 0
+
+
+def test_the_state_of_a_run_that_an_earlier_release_paused_is_refused_in_one_sentence(aros: Aros, asking: str) -> None:
+    aros("run", asking, "-i", "hello", "--state", "state.json")
+    Path("state.json").write_text(Path("state.json").read_text().replace('"version": 2', '"version": 1'))
+    ended = aros("resume", "state.json", "--answer", "yes")
+    assert ended.exit_code == 2
+    assert "was written by an earlier release of flujo_aros (format 1, this one knows 2)" in ended.stderr
 
 
 def test_answering_a_run_that_is_not_waiting_is_an_error(aros: Aros) -> None:

@@ -225,6 +225,18 @@ def test_a_pause_waits_in_the_database_and_another_process_answers(tmp_path: Pat
     assert ended.output == "yes"
 
 
+def test_a_run_is_found_by_its_id_or_at_least_four_of_its_first_characters(tmp_path: Path) -> None:
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        runner = Runner(Pipeline([Call("count", function=len)]), engine=durable)
+        for run in ("order-12", "o7"):
+            runner.run_sync("x", run_id=run)
+        assert [durable.store.run(run).run_id for run in ("o7", "orde", "order-12")] == ["o7", "order-12", "order-12"]
+        with pytest.raises(UsageError, match="the run id is empty"):
+            durable.store.run("")
+        with pytest.raises(UsageError, match="a prefix needs at least 4 characters"):
+            durable.store.run("ord")
+
+
 def test_a_run_id_that_ends_in_a_number_does_not_receive_another_runs_replies(tmp_path: Path) -> None:
     def reply(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
         return ModelResponse([TextPart(f"heard {messages[-1].parts[-1].content}")])  # type: ignore[union-attr]
@@ -328,13 +340,20 @@ def test_opening_a_second_database_is_rejected_with_the_name_of_the_first(tmp_pa
             Runner(pipeline, engine=two).run_sync("x")
 
 
-def test_a_database_of_a_later_release_is_reported_in_one_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        (99, r"a later release .*format 99, .* pip install -U flujo_aros"),
+        (1, r"an earlier release .*format 1, .* end its runs with that release, and use a new database here"),
+    ],
+)
+def test_a_database_of_another_release_is_refused_with_what_to_do(tmp_path: Path, written: int, words: str) -> None:
     database = tmp_path / "runs.sqlite"
     with Durable(f"sqlite:///{database}") as durable:
         Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")
     with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("UPDATE aros_durable_format SET format = 99")
-    with Durable(f"sqlite:///{database}") as durable, pytest.raises(UsageError, match=r"later release.*format 99"):
+        connection.execute("UPDATE aros_durable_format SET format = ?", (written,))
+    with Durable(f"sqlite:///{database}") as durable, pytest.raises(UsageError, match=words):
         Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")
 
 

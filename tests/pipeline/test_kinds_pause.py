@@ -178,6 +178,19 @@ def test_another_pipeline_is_rejected():
         resume(Pipeline([Ask("sure")]), {"run": 1}, "yes")
 
 
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        (1, r"an earlier release of flujo_aros \(format 1, .* answer the run with that release, or start it again"),
+        (99, r"a later release of flujo_aros \(format 99, .* pip install -U flujo_aros"),
+    ],
+)
+def test_a_state_that_another_release_saved_is_refused_with_what_to_do(version: int, words: str) -> None:
+    state = {**paused_state(Runner(Pipeline([Ask("sure")])).run_sync()), "version": version, "steps": [{"requests": 1}]}
+    with pytest.raises(UsageError, match=words):
+        resume(Pipeline([Ask("sure")]), state, "yes")
+
+
 def test_a_value_that_cannot_be_saved_fails_the_run_with_a_sentence():
     result = Runner(Call("make", function=lambda _: object()) >> Ask("sure")).run_sync()
     assert result.status is RunStatus.FAILED

@@ -7,11 +7,13 @@ import json
 import multiprocessing
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -21,7 +23,7 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, event, text
 
 from flujo_aros import Aros, Call, Human, Journal, Map, Parallel, Pipeline, Runner, Step, UsageError, observing
 from flujo_aros.telemetry.formatting import token_words
@@ -116,8 +118,17 @@ def test_a_run_is_found_by_its_beginning_and_as_the_last(journal: Journal) -> No
     assert journal.story("last").run.run_id == second
     with pytest.raises(UsageError, match="no run 'zz'"):
         journal.story("zz")
-    with pytest.raises(UsageError, match="more than one run"):
+    with pytest.raises(UsageError, match=r"no run '.*' \(a prefix needs at least 4 characters\) in the journal"):
+        journal.story(second[:3])
+    with pytest.raises(UsageError, match="the run id is empty"):
         journal.story("")
+
+
+def test_a_prefix_of_several_runs_names_them(journal: Journal) -> None:
+    for run in ("order-1", "order-2"):
+        Runner(pipeline(call()), observers=[journal]).run_sync("", run_id=run)
+    with pytest.raises(UsageError, match="more than one run: order-2, order-1"):
+        journal.story("order")
 
 
 def test_an_empty_journal_says_so(journal: Journal) -> None:
@@ -237,6 +248,25 @@ def test_a_journal_of_an_older_version_gets_the_columns_that_it_lacks(tmp_path: 
         chapters = [chapter for run in journal.runs() for chapter in journal.story(run.run_id).chapters]
     emitted = [chapter.step.input_trust for chapter in chapters if chapter.step]
     assert sorted(emitted, key=str) == [None, "clean"]
+
+
+def test_two_processes_that_upgrade_a_journal_add_a_column_once(tmp_path: Path) -> None:
+    file = tmp_path / "runs.sqlite"
+    with Journal(file) as journal, journal.engine.begin() as connection:
+        connection.execute(text("ALTER TABLE aros_steps DROP COLUMN input_trust"))
+    waiting = [file]
+
+    def other_process(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement.startswith(("BEGIN", "ALTER")) and waiting:
+            with closing(sqlite3.connect(waiting.pop())) as other, other:
+                other.execute("ALTER TABLE aros_steps ADD COLUMN input_trust TEXT")
+
+    event.listen(Engine, "before_cursor_execute", other_process)
+    try:
+        Journal(file).close()
+    finally:
+        event.remove(Engine, "before_cursor_execute", other_process)
+    assert waiting == []
 
 
 def test_a_run_continues_while_the_journal_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -86,7 +86,8 @@ class ResultsFile:
 
     def _open_results(self) -> TextIOWrapper:
         if self.is_stdout:  # a copy, because stdout itself is redirected while rows run
-            return cast("TextIOWrapper", os.fdopen(os.dup(STDOUT), "w", **_AS_TEXT))
+            copy: TextIOWrapper = os.fdopen(os.dup(STDOUT), "w", **_AS_TEXT)
+            return copy
         while True:
             file: TextIOWrapper = self.path.open("a", **_AS_TEXT)
             self._lock(file)

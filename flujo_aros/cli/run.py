@@ -190,13 +190,12 @@ def resume_command(options: Resume) -> None:
     state, db = options.state, options.db
     if db is None and state.name == str(state) and not state.exists():  # not a file, so it may be the id of a run
         found, known = _find_state(str(state)), known_db()
-        if str(state) == "last" and found is not None:
-            _reject_other_run(found)
-            if known is not None:
-                _reject_two_runs(found, known)
-        if found is None and known is not None and str(state) != "last" and (ended := _settled(state, _HAVE_VALUES)):
-            raise ended
-        state, db = found or state, None if found is not None else known
+        if str(state) == "last":
+            state, db = _last_paused(found, known)
+        else:
+            if found is None and known is not None and (ended := _settled(state, _HAVE_VALUES)):
+                raise ended
+            state, db = found or state, None if found is not None else known
     if db is None and not state.exists():
         raise _not_paused(state)
     if db is not None:
@@ -247,7 +246,7 @@ def _find_state(run: str) -> Path | None:
         files = [file for file in files if file.stem == run] or begun
     if len(files) > 1 and run != "last":
         names = ", ".join(sorted(file.stem for file in files))
-        raise UsageError(f"STATE: {len(files)} paused runs begin with {run!r}: {names}")
+        raise UsageError(f"{len(files)} paused runs begin with {run!r}: {names}")
     return max(files, key=lambda file: file.stat().st_mtime, default=None)
 
 
@@ -257,11 +256,11 @@ def _not_paused(state: Path) -> UsageError:
 
     elsewhere = "pass its state file, or --db for a database"
     if str(state) == "last":
-        return UsageError(f"STATE: no run is paused in {PAUSED}; {elsewhere}")
+        return UsageError(f"no run is paused in {PAUSED}; {elsewhere}")
     if len(str(state)) < SHORTEST_PREFIX:
         elsewhere = f"a prefix needs at least {SHORTEST_PREFIX} characters; {elsewhere}"
     return _settled(state, (*RunStatus, "lost", "running")) or UsageError(
-        f"STATE: no run {str(state)!r} is paused in {PAUSED}; {elsewhere}. A state file is removed once "
+        f"no run {str(state)!r} is paused in {PAUSED}; {elsewhere}. A state file is removed once "
         "its run has been answered and has ended; `aros runs` lists all runs"
     )
 
@@ -277,34 +276,41 @@ def _settled(state: Path, statuses: Iterable[str]) -> UsageError | None:
         named = run.run_id == state.stem or not state.suffix
         if named and run.status != RunStatus.PAUSED and run.status in statuses:
             ended = f"is {run.status} and not waiting for an answer; `aros show {run.run_id}` shows it"
-            return UsageError(f"STATE: run {run.run_id}, started {run.started_at.astimezone():%Y-%m-%d %H:%M}, {ended}")
+            return UsageError(f"run {run.run_id}, started {run.started_at.astimezone():%Y-%m-%d %H:%M}, {ended}")
     return None
 
 
-def _reject_other_run(state: Path) -> None:
-    """Raise `UsageError` if the last run of the journal is not the one that is paused, so that no answer goes to an
-    older run unnoticed.
+def _last_paused(file: Path | None, db: str | None) -> tuple[Path, str | None]:
+    """Return the run that paused last: its state file, or its id and the database.
+
+    Raises `UsageError` if the journal has a run that started later, so that no answer goes to an older run unnoticed.
     """
+    paused: list[tuple[float, Path, str | None]] = [] if file is None else [(file.stat().st_mtime, file, None)]
+    if db is not None:
+        with open_engine(db) as engine:
+            paused += [(at, Path(row.run_id), db) for at, row in _waiting(engine)[:1]]
+    if not paused:
+        return Path("last"), db
+    at, state, db = max(paused, key=lambda each: each[0])
     try:
         with args.open_to_read() as journal:
-            runs = journal.runs(limit=1)
-    except UsageError:  # nothing is recorded, so the file is all that is known
-        return
-    if runs and runs[0].run_id != state.stem:
-        paused = ", ".join(sorted(file.stem for file in PAUSED.glob("*.json")))
+            newest = next(iter(journal.runs(limit=1)), None)
+    except UsageError:  # nothing is recorded
+        newest = None
+    if newest is not None and newest.run_id != state.stem and newest.started_at.timestamp() > at:
+        ids = ", ".join(sorted({*(each.stem for each in PAUSED.glob("*.json")), *(each[1].stem for each in paused)}))
         raise UsageError(
-            f"STATE: the last run, {runs[0].run_id}, is not paused in {PAUSED} ({runs[0].status}); paused there:"
-            f" {paused}: use one of these ids"
+            f"the last run, {newest.run_id}, is not waiting for an answer ({newest.status}); name one "
+            f"of those that are: {ids}"
         )
+    return state, db
 
 
-def _reject_two_runs(state: Path, db: str) -> None:
-    """Raise `UsageError` if a run in the database is also waiting, so that no answer goes to the wrong run."""
-    with open_engine(db) as engine:
-        waiting = engine.store.runs(statuses=["paused"], limit=1)
-    if waiting:
-        one, two = state.stem, waiting[0].run_id
-        raise UsageError(f"STATE: `last` may be {one}, in {PAUSED}, or {two}, in the database; use one of these ids")
+def _waiting(engine: Durable) -> list[tuple[float, RunRow]]:
+    """Return the paused runs of a database, each with the time when it paused, the last one first."""
+    rows = [row for row in engine.store.runs(statuses=["paused"]) if row.status == "paused"]
+    timed = [(max([row.created, *(step.started for step in engine.store.steps(row.run_id))]), row) for row in rows]
+    return sorted(timed, key=lambda each: each[0], reverse=True)
 
 
 def _resume_durably(options: Resume, run: str, db: str) -> tuple[RunResult, str, PausedRun]:
@@ -313,8 +319,8 @@ def _resume_durably(options: Resume, run: str, db: str) -> tuple[RunResult, str,
     from flujo_aros.durable.engine import not_waiting
 
     with open_engine(db) as engine:
-        waiting = engine.store.runs(statuses=["paused"], limit=1) if run == "last" else []
-        row = waiting[0] if waiting else engine.store.run(run)
+        waiting = _waiting(engine) if run == "last" else []
+        row = waiting[0][1] if waiting else engine.store.run(run)
         if row.status != "paused" or row.paused is None:
             raise not_waiting(row.run_id, row.status)
         document = stored_blueprint(engine, row, "answer it from there: handle.answer(...)")
@@ -635,7 +641,8 @@ def _allow_options(engine: Durable, row: RunRow) -> str:
 
 def _path_options(document: Mapping[str, Any]) -> str:
     """Return the --path options with which a stored blueprint was first run."""
-    return "".join(f" --path {shlex.quote(os.path.relpath(folder))}" for folder in document.get("folders", ()))
+    folders: Sequence[str] = document.get("folders", ())
+    return "".join(f" --path {shlex.quote(os.path.relpath(folder))}" for folder in folders)
 
 
 def _question(row: RunRow) -> str | None:

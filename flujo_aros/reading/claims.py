@@ -43,6 +43,8 @@ class Field(NamedTuple):
     """`number`, `flag`, `choice`, `day`, `code` (with digits), `text`, or `empty` if there is no value."""
     held: Any
     choices: frozenset[str]
+    listed: bool = False
+    """Whether its value is one of several: a sentence can deny it, but gives the field no other value."""
 
     @property
     def has_year(self) -> bool:
@@ -51,17 +53,17 @@ class Field(NamedTuple):
 
 
 def fields_of(leaves: Mapping[str, list[Any]], names: Mapping[str, Shape]) -> tuple[Field, ...]:
-    """Return the fields of an answer that have at most one value."""
+    """Return the fields of an answer; one with several values is a field for each of them."""
     found: list[Field] = []
     for name, shape in names.items():
+        parts = (shape, *shape.branches)
+        choices = (each for part in parts for each in part.choices or () if isinstance(each, str) and len(each) > 1)
+        known = frozenset(map(str.casefold, choices))
         held = leaves.get(fold(name), [])
-        if len(held) < 2:
-            parts = (shape, *shape.branches)
-            choices = (each for part in parts for each in part.choices or () if isinstance(each, str) and len(each) > 1)
-            known = frozenset(map(str.casefold, choices))
-            value = held[0] if held else None
-            found.append(Field(name, "choice" if known and value else _kind(value, parts), value, known))
-    return tuple(found)
+        for value in held[:_MOST_LISTED] or [None]:
+            kind = "choice" if known and value else _kind(value, parts)
+            found.append(Field(name, kind, value, known if len(held) < 2 else frozenset(), listed=len(held) > 1))
+    return tuple(sorted(found, key=lambda field: field.listed))
 
 
 def _kind(value: Any, parts: Sequence[Shape]) -> str:
@@ -79,7 +81,7 @@ class Claims:
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self.fields = fields
-        known = _vocabulary(tuple((field.name, field.choices) for field in fields))
+        known = _vocabulary(tuple((field.name, field.choices) for field in fields if not field.listed))
         self.named = known.named
         self.words = {choice: dict(means) for choice, means in known.choices.items()}
         held = [field.held.casefold() if _is_short(field.held) else "" for field in fields]
@@ -100,13 +102,15 @@ class Claims:
         >>> [claims.contradicted_by(f"The log puts the wind at {said}.") for said in ("38 knots", "28 knots")]
         ['wind_kn', None]
         """
-        whole = sentence[:_LONGEST_SENTENCE]
+        whole = _MARKS.sub(" ", sentence[:_LONGEST_SENTENCE])
         sentence = _STRUCK.sub(r" not \1\2 but ", _BESIDES.sub(" ", whole))
         if (item := _ITEM.match(sentence)) is not None and not self._is_named(item["label"]):
             return None
         found = _Sentence(self.fields, *self._read(sentence))
-        index = None if _SUPPOSED.search(found.code) or UNASKED.search(sentence) else found.otherwise(whole)
-        return None if index is None else self.fields[index].name
+        index = None if _SUPPOSED.search(found.code) else found.otherwise(whole)
+        if index is None or (UNASKED.search(sentence) and not found.is_about(index)):
+            return None
+        return self.fields[index].name
 
     def _is_named(self, label: str) -> bool:
         return any(class_of(word) is not None or fold(word) in self.named for word in label.casefold().split())
@@ -118,7 +122,8 @@ class Claims:
             letter, means = self._word(found)
             if letter:
                 letters.append(LETTERS[letter])
-                says.append({at: how for at, how in means.items() if how == _OWN} or means)
+                own = {at: how for at, how in means.items() if how == _OWN}
+                says.append(own or {at: how for at, how in means.items() if not self.fields[at].listed})
                 text += f"{sentence[end : found.start()]} \0{chr(_FIRST_MARK + len(says) - 1)} "
                 end = found.end()
         words = words_in((text + sentence[end:]).lower())
@@ -280,11 +285,11 @@ def _vocabulary(fields: tuple[tuple[str, frozenset[str]], ...]) -> _Vocabulary:
         words = [
             word for word in _distinct_words(name) if times[word] == 1
         ]  # `the balance`, of two balances, is neither
-        for each in (name, *words, *(form for word in words for form in _forms(word))):
+        for each in (name, *words, *(form for word in words for form in _forms(word))) if len(name) > 1 else ():
             named.setdefault(fold(each), {})[at] = _OWN
         for choice in own:
             choices.setdefault(choice, {})[at] = _SURE if class_of(choice) is None else _UNLIKE
-    parts = {*named, *choices, *(name for name, _ in fields)}
+    parts = {*named, *choices, *(name for name, _ in fields if len(name) > 1)}
     return _Vocabulary(named, choices, re.compile(_any_of(parts), re.I))
 
 
@@ -444,6 +449,8 @@ class _Sentence:
             return min(denied)
         numbers = [max(found) for said in _DIGITS_IN.findall(sentence) if (found := numbers_meant(said))]
         for index, places in self.others.items():
+            if self.fields[index].listed:
+                continue
             rest = [number for number in numbers if number != self.fields[index].held]
             if len(rest) > 1 and self.fields[index].kind == "number" and sum(rest) == self.fields[index].held:
                 continue  # `5,700 for the floor plus 2,700 for the furniture`
@@ -453,6 +460,13 @@ class _Sentence:
             if any(self._is_claimed(index, at) for at in places):
                 return index
         return None
+
+    def is_about(self, index: int) -> bool:
+        """Return whether a sentence has a value of the answer, another choice, or all words of a field's name."""
+        words = max(1, len(_distinct_words(self.fields[index].name)))
+        return (
+            bool(self.own or self.denied) or LETTERS["CHOICE"] in self.code or len(self.named.get(index, ())) >= words
+        )
 
     def _clause_start(self, at: int) -> int:
         return max((end.end() for end in _CLAUSE.finditer(self.code, 0, at)), default=0)
@@ -582,6 +596,8 @@ _INTRODUCES: Final = r"(?:\b(?:by|from|to|for|of|at|in|on|is|was|von|par|de|por)
 _ITEM: Final = expression(r"\s*[-*•]\s+[*_]*(?P<label>[^\W\d][^:\n]{0,30}):[*_]* [^\w\s]{0,2}[\d.,]+ ?[^\W\d]{0,4}$")
 """An item of a list with a label of its own."""
 _FIRST_MARK: Final = 0xE000
+_MARKS: Final = expression("[\0\ue000-\uf8ff]")
+_MOST_LISTED: Final = 20
 _SHORT: Final = 3
 _LONGEST_PART: Final = 60
 _LONGEST_SENTENCE: Final = 400

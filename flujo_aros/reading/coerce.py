@@ -597,6 +597,10 @@ class Coercion:
             return value
         if shape.allows("integer"):
             if float(value).is_integer():
+                if not self.pristine and _GROUP_OR_ZEROS.match(source):
+                    return self._issue(
+                        path, "ambiguous", f"{source} may be a decimal or {source.replace('.', '')}", node
+                    )
                 return self._convert("whole-number", node, int(value), path, Risk.LOSSLESS)
             if risk_of(shape, self.ceiling) >= Risk.LOSSY:
                 return self._convert("rounded", node, round(value), path, Risk.LOSSY)

@@ -389,7 +389,10 @@ ELIDES: Final = Phrases(
     r"[^.!?\n]{0,60}\b(?:for (?:the sake of )?(?:brevity|space|length)|to save (?:space|tokens|room))\b",
     r"^[ \t>*-]*(?:\.\.\.+|…+)[\s\]})`]*(?:[(\[]?(?:truncated|continues?d?|etc|and (?:\w+ )?(?:more|others)|and so on"
     r"|omitted|snip\w*|shortened|gekürzt|usw|suite|continúa)\b[^\n]{0,40})?$",
-    r"\b(?:list|array|pattern|output|sequence|series|data) continues\b",
+    r"\b(?:list|array|pattern|output|sequence|series|data) (?:continues|goes on)\b",
+    r"\bsee (?:the rest|more) (?:below|above|on)\b",
+    r"^[ \t]*[(\[*_]*(?:(?:first|last|this|one) (?:page|part|half|batch|chunk) only"
+    r"|(?:partial|abridged|shortened|incomplete) (?:list|answer|output|result|data|response|extract))[\s)\]*_.]*$",
     r"\b(?:others?|rest|remaining)\b[^.!?\n]{0,40}\b(?:follows?|have|has|use) the same (?:pattern|format|structure)\b"
     r"|\bmore \w+ (?:are )?(?:on|in) (?:the next|page|part)\b|\bi (?:listed|included|extracted) only\b",
     r"\bthe (?:first|top|last) (?:\w+ ){1,4}(?:are|is|were) (?:shown|listed|included|displayed|given)\b",

@@ -348,11 +348,13 @@ def _claim_in(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
     if not _MAY_CLAIM.search(prose):
         return None
     answer = value()
-    claims = Claims(fields_of(_leaves(answer, shape), shape.named or _own_keys(answer, shape)))
-    return next(filter(claims.contradicted_by, SENTENCE.split(prose[:_SOME_TEXT])), None)
+    short = {key: shape.member(name) for key, name in shape.keys.items() if len(key) == 1}
+    claims = Claims(fields_of(_leaves(answer, shape), {**(shape.named or _own_keys(answer, shape)), **short}))
+    return next(filter(claims.contradicted_by, SENTENCE.split(prose[:_MOST_PROSE])), None)
 
 
 _MAY_CLAIM: Final = expression(r"\w")
+_MOST_PROSE: Final = 20_000
 
 
 def doubted_in(

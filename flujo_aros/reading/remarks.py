@@ -263,14 +263,14 @@ _STATED: Final = (
     "THIS WOULD IS? ~2 OTHERWISE/WRONG",
     "^ - MAY/PERHAPS IS? ~1 WRONG",
     # a guess: "I had to guess", "6 is a placeholder", "my best guess"
-    "I -4 GUESSED !THIS,IS/SHOULD",
+    "I -4 <INSTEAD GUESSED !THIS,IS/SHOULD",
     "^ - FIELD/ANSWER -8 <INSTEAD ASSUMED",
     "^ - VALUE -3 IS -5 ASSUMED !OTHER",
     "^ ASSUMED -5 FIELD/VALUE/ANSWER",
     "I/IS -3 ASSUMED -5 FIELD/VALUE/ANSWER",
     "^ - FIELD/VALUE/ANSWER -8 <INSTEAD GUESSED",
     "^ - GUESSED -5 FIELD/VALUE/ANSWER",
-    "^ -4 GUESSED $",
+    "^ -4 <INSTEAD GUESSED $",
     "^ - THIS/ANSWER IS -2 ASSUMED/GUESSED",
     "IS -2 ASSUMED $",
     "CHOSE ~4 ASSUMED/EXAMPLE",
@@ -285,6 +285,7 @@ _STATED: Final = (
     "^ EXAMPLE ONLY? ANSWER? $",
     "ONLY ~2 EXAMPLE",
     "FROM EXAMPLE ONLY",
+    "POINTS ~1 EXAMPLE",
     # not read: "I could only see the first page", "I was unable to open the file"
     "I ~4 ONLY ~6 READ",
     "I ~4 ONLY ~4 PART ~3 SOURCE",
@@ -449,7 +450,8 @@ _DENIED_ACROSS: Final = (
     "^ HM? DEF? VALUE/PIECE IS =9 COMMA? NOT ~4 FIELD",
     "^ HM? DEF? VALUE/PIECE =6 COMMA NOT DEF? FIELD",
     "OTHER ~2 COMMA NOT VALUE",
-    "^ NOT VALUE/PIECE COMMA",
+    "^ NOT VALUE/PIECE BUT",
+    "^ CHANGE VALUE/PIECE ~1 OTHER/PROPER/CHOICE",
     "^ OTHER INSTEAD",
 )
 """The same for whole sentences."""
@@ -465,6 +467,7 @@ _ASSERTED: Final = (
     # another choice: "The sky was merely cloudy", "The observer noted clear skies"
     "IS ONLY/ACTUALLY/LATER? CHOICE $",
     "STATED/LISTED CHOICE ~1 $",
+    "^ CHOICE ~1 AMOUNTS/AGREE/IS ~1 MORE/BETTER",
     "LATER =7 CHOICE $",
     # it was superseded: "The exam was re-marked and now stands at 84"
     "LATER =7 OTHER/PROPER",
@@ -570,7 +573,7 @@ MAY_REMARK: Final = Phrases(
     r"[\u0900-\u0dff]+|n['’]t\b|['’](?:d|ll)\b|[-=>]>|<-|[→⇒←?❌✗✘✖👎]",
 )
 """Finds texts that may contain a remark. Most contain none, which one pass shows."""
-_MAY_ASSERT: Final = Phrases(MAY_REMARK.source, *_any_of("IS LATER STATED FROM"), r"['’]s\b")
+_MAY_ASSERT: Final = Phrases(MAY_REMARK.source, *_any_of("IS LATER STATED FROM AMOUNTS AGREE"), r"['’]s\b")
 _OTHERWISE_ABOUT: Final = frozenset(map(LETTERS.__getitem__, ("VALUE", "NUMBER", "ANOTHER", "WOULD", "ASIDE")))
 _CLASS_OF: Final = {word: name for name, words in _WORDS.items() for word in words.split()}
 _STEMS: Final = {word[:-1]: name for word, name in _CLASS_OF.items() if word[-1] == "*"}
@@ -633,7 +636,7 @@ class Topic(NamedTuple):
         named = sorted((part for part in parts if part in marked and _can_be_named(part)), key=len, reverse=True)
         if named:
             any_part = "|".join(map(re.escape, named))
-            in_words = rf"(?<![\w.,-])(?:{any_part})(?![\w-]|[.,]\d)"
+            in_words = rf"(?<![^\W{_CJK}])(?<![.,-])(?:{any_part})(?![^\W{_CJK}]|-|[.,]\d)"
             marked = re.sub(in_words, lambda found: _mark(parts[found[0]]), marked)
         marked = _IN_WORDS.sub(self._count, _OTHER_VALUE.sub(self._other, marked))
         for sign, name in _SIGNS.items():
@@ -643,7 +646,7 @@ class Topic(NamedTuple):
     def _proper(self, name: str, own: frozenset[str]) -> str:
         words = name.casefold().split()
         known = [word in own or word in self.choices for word in words]
-        if all(known) or any(map(class_of, words)) or self.names.search(name):
+        if all(known) or name.casefold() in self.values or any(map(class_of, words)) or self.names.search(name):
             return name
         if any(len(value) > _SHORT and value in name.casefold() for value in self.values):
             return name
@@ -665,6 +668,7 @@ class Topic(NamedTuple):
 
 
 NO_TOPIC: Final = Topic(expression("(?!)"), (), (), ())
+_CJK: Final = "\u3040-\u9fff\uac00-\ud7af"
 _MARK: Final = "\0"
 _PROPER_NAME, _VARIANT, _PIECE = "\x01\x02\x03"
 _SIGNS: Final = {_PROPER_NAME: "PROPER", _VARIANT: "OTHER", _PIECE: "PIECE"}
@@ -767,7 +771,9 @@ def remark_in(text: str, topic: Callable[[], Topic]) -> Remark | None:
     """
     for sentence, code in _suspect(text, topic, _MAY_ASSERT):
         remarks = MAY_REMARK.may_match(sentence)
-        corrects = (remarks and _corrects(code)) or (not UNASKED.search(sentence) and _contradicts(code))
+        corrects = (remarks and _corrects(code)) or (
+            _contradicts(code) and (not UNASKED.search(sentence) or not _NAMED.isdisjoint(code))
+        )
         if corrects or (remarks and _doubts(code, _DOUBTS)):
             return Remark(sentence, corrects)
     return None

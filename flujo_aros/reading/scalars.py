@@ -1037,6 +1037,7 @@ _SLOT_VALUE: Final = expression(
 would be tried as a name."""
 _UNCHANGED: Final = frozenset(("unchanged", "same as above", "as above", "omitted", "truncated"))
 """Words in brackets for a value that was left out."""
+_SHOWS_FORMAT: Final = frozenset(("placeholder", "hint", "example", "label", "format", "pattern", "mask"))
 _NAME_BEFORE: Final = expression(r"([\w-]{1,60})[\"'`]?\s{0,9}\Z")
 
 
@@ -1056,6 +1057,8 @@ def placeholder_in(text: str, fields: Container[str]) -> str | None:
             continue
         name, value = before[1], found[1]
         if found[3]:
+            if before[1].casefold() in _SHOWS_FORMAT:
+                continue
             return found[3]
         if value is None:
             unfilled[name] = found[2]

@@ -790,6 +790,9 @@ def test_words_that_ask_for_a_value_are_a_placeholder(name: str) -> None:
 
 def test_the_pattern_of_a_date_is_a_placeholder_unless_the_field_asks_for_a_pattern() -> None:
     assert why('{"name": "YYYY-MM-DD"}', Person) is Reason.ECHOED_SCHEMA
+    assert read({"placeholder": "YYYY-MM-DD"}.__repr__().replace(chr(39), chr(34)), dict[str, str]).value == {
+        "placeholder": "YYYY-MM-DD"
+    }
     assert read('{"date_format": "YYYY-MM-DD"}', dict[str, str]).value == {"date_format": "YYYY-MM-DD"}
 
 

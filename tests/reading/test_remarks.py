@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, create_model
 
 from benchmarks import remarks as measured
 from flujo_aros import Accepted, Reason, Rejected, read
@@ -306,4 +307,47 @@ def test_a_sentence_that_gives_a_field_another_value_rejects_the_reply(claim: st
 )
 def test_another_value_of_another_time_or_thing_is_harmless(harmless: str) -> None:
     outcome = read(f"{LOG.model_dump_json()}\n\n{harmless}", Log)
+    assert isinstance(outcome, Accepted)
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "I set `pilot` to null because the log did not name one.",
+        "The master is named, but there is no field for her.",
+        "- `inspected`: false (no inspection mentioned)",
+        '- **vessel**: "Logged by MV Corvina"',
+        "The wind could only be 28, since the gauge stops there.",
+        "The wind is 28 of 40 on the gauge.",
+        "I left `pilot` empty rather than guessing.",
+    ],
+)
+def test_the_reason_for_a_value_is_harmless(harmless: str) -> None:
+    outcome = read(f"{LOG.model_dump_json()}\n\n{harmless}", Log)
+    assert isinstance(outcome, Accepted)
+
+
+@pytest.mark.parametrize(
+    ("fields", "answer", "correction"),
+    [
+        ({"tags": list[str]}, {"tags": ["red", "blue"]}, "It is not red but green."),
+        ({"tags": list[str]}, {"tags": ["red", "blue"]}, "~~red~~ plum"),
+        ({"xs": list[int]}, {"xs": [1, 2, 3]}, "not 2 but 4"),
+        ({"t": int}, {"t": 5}, "not 5 but 7"),
+        ({"name": str}, {"name": "Ann"}, "replace Ann with Bob"),
+        ({"level": Literal["low", "high"]}, {"level": "low"}, "high makes more sense"),
+        ({"level": Literal["low", "high"]}, {"level": "low"}, "把low改为high"),
+        ({"total": int}, {"total": 5}, "The total is 7, not the 5 in the JSON."),
+        ({"total": int}, {"total": 5}, f"{'This is neutral prose about nothing. ' * 75}\nIt is not 5 but 7."),
+    ],
+)
+def test_a_correction_of_an_item_or_a_short_value_rejects_the_reply(
+    fields: dict[str, Any], answer: dict[str, Any], correction: str
+) -> None:
+    contract = create_model("Answer", **{name: (kind, ...) for name, kind in fields.items()})
+    assert isinstance(read(f"{json.dumps(answer)}\n\n{correction}", contract), Rejected)
+
+
+def test_control_characters_in_a_remark_are_read_as_blanks() -> None:
+    outcome = read(f"{LOG.model_dump_json()}\n\nDone \x00\ue001 \x00é.", Log)
     assert isinstance(outcome, Accepted)

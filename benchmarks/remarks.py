@@ -5,7 +5,8 @@ that are accepted.
 
 `doubts.jsonl` has ten answers, each with sentences that doubt it and harmless ones, in seven languages. Of the first
 five, the wordings are as different as possible; those of the other five are common ones. `corrections.jsonl` has
-58 answers, each with corrections and harmless sentences; those that are `held_out` were not read for the rules.
+58 answers, each with corrections and harmless sentences, and `ordinary.jsonl` has 60 answers, each with passages that
+models usually write after one; those that are `held_out` were not read for the rules.
 A correction counts as recognized if the reply is rejected, or accepted with the corrected value. `--before` puts the
 doubt before the answer, and a line that introduces the answer.
 """
@@ -23,7 +24,7 @@ from pydantic import create_model
 from flujo_aros import Accepted, read
 
 HERE = Path(__file__).parent
-FILES = HERE / "doubts.jsonl", HERE / "corrections.jsonl"
+FILES = HERE / "doubts.jsonl", HERE / "corrections.jsonl", HERE / "ordinary.jsonl"
 
 
 class Row(NamedTuple):

@@ -179,6 +179,13 @@ def test_of_corrections_of_many_wordings_most_are_recognized_and_hardly_any_harm
     assert (sum(row.remarks for row in rows), sum(row.harmless for row in rows)) == (920, 920)
 
 
+def test_most_passages_that_models_usually_write_after_an_answer_are_harmless() -> None:
+    """Slightly below the figures of decision 029."""
+    rows = list(measured.rows(measured.FILES[2]))
+    assert sum(row.accepted for row in rows) >= 835
+    assert sum(row.harmless for row in rows) == 900
+
+
 @pytest.mark.parametrize(
     "correction",
     [

@@ -60,10 +60,15 @@ def fields_of(leaves: Mapping[str, list[Any]], names: Mapping[str, Shape]) -> tu
         choices = (each for part in parts for each in part.choices or () if isinstance(each, str) and len(each) > 1)
         known = frozenset(map(str.casefold, choices))
         held = leaves.get(fold(name), [])
-        for value in held[:_MOST_LISTED] or [None]:
+        for value in map(_as_number, held[:_MOST_LISTED] or [None]):
             kind = "choice" if known and value else _kind(value, parts)
             found.append(Field(name, kind, value, known if len(held) < 2 else frozenset(), listed=len(held) > 1))
     return tuple(sorted(found, key=lambda field: field.listed))
+
+
+def _as_number(value: Any) -> Any:
+    """Return a decimal in a string as a number, but not digits alone, which may be a code."""
+    return float(value) if isinstance(value, str) and _DECIMAL.fullmatch(value) else value
 
 
 def _kind(value: Any, parts: Sequence[Shape]) -> str:
@@ -150,7 +155,8 @@ class Claims:
             return "VALUE" if _OWN in choice.values() else "CHOICE", choice
         if found.lastgroup is None:
             named = self.named.get(fold(word)) or self.named.get(fold(word[:-1]), {})
-            return "" if class_of(word) in FUNCTION_WORDS else "FIELD", named
+            is_label = found.string[found.end() : found.end() + 1] == ":"
+            return "" if class_of(word) in FUNCTION_WORDS and not is_label else "FIELD", named
         means = self._means(found)
         if means is None:
             return "", {}
@@ -172,10 +178,10 @@ class Claims:
             case "day":
                 return self._days(said)
             case "time":
-                return {}
+                return self._times(said)
             case "numeral" if said.casefold() in _VAGUE:
                 return None
-            case "number" | "numeral" if values := numbers_meant(said):
+            case "number" | "numeral" if values := _numbers_meant(said):
                 return self._numbers(found, values)
             case _:
                 return self._codes(said.casefold())
@@ -204,7 +210,7 @@ class Claims:
             elif field.kind == "text":
                 held = str(field.held).casefold()
                 others = set(held.split())
-                if words <= others or (others <= words and not quoted) or (quoted and introduces(said, held)):
+                if words <= others or (others <= words and not quoted) or (quoted and _introduces(said, held)):
                     means[at] = _OWN
                 elif any(map(str.isdigit, held)) and not any(map(str.isdigit, said)):
                     continue
@@ -241,6 +247,12 @@ class Claims:
                 means[at] = _OWN if int(year[0]) == field.held else _LIKE
         return means
 
+    def _times(self, said: str) -> dict[int, int]:
+        """Compare a time as it begins, without the zero in front: `9:30` is 09:30:00."""
+        wanted = said.removeprefix("0")
+        held = {at: _CLOCK.search(str(field.held)) for at, field in enumerate(self.fields) if field.kind == "day"}
+        return {at: _OWN if time[1].startswith(wanted) else _LIKE for at, time in held.items() if time is not None}
+
     def _numbers(self, found: re.Match[str], values: set[float]) -> dict[int, int]:
         said = found[0].casefold()
         before = _WORD_BEFORE.search(found.string, max(0, found.start() - _LONGEST_PART), found.start())
@@ -263,9 +275,9 @@ class Claims:
         return means
 
 
-def introduces(text: str, value: str) -> bool:
+def _introduces(text: str, value: str) -> bool:
     """Return whether a quotation has a value behind other words, as in `Organized by Ann Lee`."""
-    return re.search(rf"{_INTRODUCES}{re.escape(value)}(?!\w)", text, re.I) is not None
+    return len(value) <= _LONGEST_PART and re.search(rf"{_INTRODUCES}{re.escape(value)}(?!\w)", text, re.I) is not None
 
 
 class _Vocabulary(NamedTuple):
@@ -342,7 +354,7 @@ def _fits(unit: str, said: str, field: Field) -> bool | None:
     return False if is_unit(unit) else None
 
 
-def numbers_meant(said: str) -> set[float]:
+def _numbers_meant(said: str) -> set[float]:
     """Return the numbers that digits or words may mean: with a decimal point or a decimal comma."""
     if not any(map(str.isdigit, said)):
         year = _SPOKEN_YEAR.fullmatch(said.casefold())
@@ -358,7 +370,8 @@ def numbers_meant(said: str) -> set[float]:
 def _is_same(value: float, held: float, said: str) -> bool:
     """Return whether a number is a value without its sign, or rounded."""
     decimals = len(said.replace(",", ".").partition(".")[2])
-    return abs(value) == abs(held) or (round(float(held), decimals) == value and held != int(held))
+    rounded = abs(value - held) <= _ROUNDED * abs(held) and round(float(held), decimals) == value
+    return abs(value) == abs(held) or (rounded and held != int(held))
 
 
 def _is_year(value: float) -> bool:
@@ -442,12 +455,12 @@ class _Sentence:
 
     def otherwise(self, sentence: str) -> int | None:
         """Return the field that is given another value, or None."""
-        if (index := self._other_flag()) is not None:
+        if (index := self._other_flag()) is not None or (index := self._other_label()) is not None:
             return index
         denied = {index for index in self.denied if index not in self.own or self.fields[index].kind == "text"}
         if denied and _NOT_OWN.search(self.code):
             return min(denied)
-        numbers = [max(found) for said in _DIGITS_IN.findall(sentence) if (found := numbers_meant(said))]
+        numbers = [max(found) for said in _DIGITS_IN.findall(sentence) if (found := _numbers_meant(said))]
         for index, places in self.others.items():
             if self.fields[index].listed:
                 continue
@@ -489,7 +502,8 @@ class _Sentence:
         direct = direct or (_IS_THE.search(behind) is not None and (bool(named) or kind != "text"))
         if kind == "empty":
             beside = any(_BESIDE.search(self.code[place + 1 : at]) for place in named)
-            return (direct or beside) and _HOLLOW.search(self.code) is None
+            counted = at + 1 in self.named.get(index, ()) and before[-1:] == LETTERS["HAVE"]  # `has 3 pages`
+            return (direct or beside or counted) and _HOLLOW.search(self.code) is None
         own = self.own.get(index, ())
         if behind[:1] == LETTERS["STOP"] and at + 2 in own:
             return False  # `Frankfurt (FRA)`
@@ -506,6 +520,14 @@ class _Sentence:
         close = [place for place in named if place >= self._clause_start(at) and at - place <= _CLOSE]
         said = (how == _SURE and len(self.code) <= _BRIEF) or bool(close) or index in self.denied or result
         return said or _PREDICATE.search(before) is not None
+
+    def _other_label(self) -> int | None:
+        """Return the field that a line gives the value of another one, as in `bags: 2`."""
+        if _LABELLED.search(self.code) is None:
+            return None
+        named, value = set(self.says[0]), self.says[-1]
+        kinds = {self.fields[index].kind for index in value}
+        return next((index for index in named - value.keys() if self.fields[index].kind in kinds), None)
 
     def _is_only_text(self, at: int) -> bool:
         return sum(how == _LIKE and self.fields[i].kind == "text" for i, how in self.says[at].items()) == 1
@@ -563,6 +585,7 @@ _PUT: Final = expression(
 _IS_THE: Final = expression(
     f"^.?[{_any('IS')}](?:[{_any('WHAT/REAL/CORRECT')}]|[{_any('DEF')}][{_any('REAL/CORRECT/A')}])"
 )
+_LABELLED: Final = expression(f"^[{_any('FIELD')}][{_any('STOP')}][{_any('VALUE')}]$")
 _RESULT: Final = expression(f"[{_any('AMOUNTS')}].?$")
 _LISTS: Final = expression(f"[{_any('STOP')}].?$")
 _PREDICATE: Final = expression(
@@ -595,6 +618,8 @@ _INTRODUCES: Final = r"(?:\b(?:by|from|to|for|of|at|in|on|is|was|von|par|de|por)
 """Between other words of a quotation and a value."""
 _ITEM: Final = expression(r"\s*[-*•]\s+[*_]*(?P<label>[^\W\d][^:\n]{0,30}):[*_]* [^\w\s]{0,2}[\d.,]+ ?[^\W\d]{0,4}$")
 """An item of a list with a label of its own."""
+_CLOCK: Final = expression(r"(?:^|T)0?(\d{1,2}:\d\d(?::\d\d)?)")
+_DECIMAL: Final = expression(r"-?\d{1,15}\.\d{1,15}")
 _FIRST_MARK: Final = 0xE000
 _MARKS: Final = expression("[\0\ue000-\uf8ff]")
 _MOST_LISTED: Final = 20
@@ -604,6 +629,7 @@ _LONGEST_SENTENCE: Final = 400
 _MANY: Final = 100
 """Smaller numbers count the things whose name follows them."""
 _NEAR: Final = 3
+_ROUNDED: Final = 0.05
 _VAGUE: Final = ("one", "hundred", "thousand", "dozen")
 _TITLES: Final = ("Mr", "Mrs", "Ms", "Dr", "Prof", "Herr", "Herrn", "Frau")
 _PRICES: Final = frozenset(("price", "cost", "fee", "rate", "value"))

@@ -520,24 +520,6 @@ TURNS: Final = Phrases(
 OBJECTS: Final = Phrases(ELIDES.source, NEW_ANSWER.source)
 """After a value: any of these may say that it is not the answer. Most replies have none, which one search shows."""
 
-NEGATES: Final = Phrases(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not|n't)\b|\bnever\b")
-"""Says that something was not done, so no value is given."""
-
-BEARS: Final = Phrases(
-    r"[\"'`*_)\]]*\s*(?:[:：]?=|[:：→|\t]|->|=>|(?:is|are|was|were|to|with|by|be|been|as|ist|sind|war|sein|auf|durch|mit"
-    r"|est|sont|était|être|à|par|es|son|era|ser|a|por|como|von|é|são|è|sono|essere|zijn|wordt|moet(?:en)?|into|is now"
-    r"|instead|gleich)\b|\b(?:on|from|since|am|ab|seit|el|il) (?=\d{1,2}(?:[a-z]{2}|\.)? [^\W\d]|[^\W\d]{3,10}\.? \d"
-    r"|\d{4}-)|是|为|為|改为|改成|应为|は|を|が)\s*(?:(?:actually|really|now|in fact|rather|set to|changed to"
-    r"|supposed to be|meant to be|to be|be|been|eigentlich|plutôt|realmente|an?|the)\s+){0,2}[\"'`*_(\[“‘]*\s*"
-)
-"""Between the name of a field and the value that is assigned to it."""
-
-OUGHT: Final = Phrases(
-    r"\b(?:should|must|ought|has to|have to|needs? to|change[ds]?|set|make|replace[ds]?|switch(?:ed)?"
-    r"|correct(?:ed)?|instead|soll(?:te)?|muss|ändern?|setzen?|doit|devrait|changer|mettre|debe(?:ría)?"
-    r"|cambi\w+|poner)\b|应|改|替换|べき|変更|修正|に直"
-)
-"""Says that something should be different."""
 
 UNTRUE: Final = Phrases(
     r"(?:\b(?:not|nicht|kein\w*|no longer|yet to be|no|pas|non)\b|n['’]t\b|不是|不|非)\s*(?:\w+ )?\Z"
@@ -548,12 +530,3 @@ HOLDS: Final = Phrases(
     r"\b(?:is|are|was|were|ist|sind|est|es)\s+(?:actually |indeed |in fact |now |already |doch |jetzt |bien )?\Z"
 )
 """Directly before the name of a boolean: it is true."""
-
-COUNTS: Final = Phrases(
-    r"\b(?:has|have|had|there (?:is|are|were)|with|totals|contains?|hat|haben|sind|a|ont|tiene|tienen|hay)"
-    r" (?:only |just |exactly |actually |in fact )?(-?\d[\d.,]*)\s\Z"
-)
-"""Directly before the name of a field: the number of what it counts."""
-
-TRUE: Final = word_set("true yes allowed permitted wahr ja vrai oui verdadero sí 是 真 はい")
-FALSE: Final = word_set("false no forbidden prohibited falsch nein faux non falso 否 假 いいえ")

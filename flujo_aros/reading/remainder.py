@@ -16,18 +16,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
-from flujo_aros.contract import TIMES, Shape, fold, mask_reasoning
+from flujo_aros.contract import Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
-from flujo_aros.reading.claims import Claims, fields_of, introduces, numbers_meant
+from flujo_aros.reading.claims import Claims, fields_of
 from flujo_aros.reading.grammar import SENTENCE, SHORT_COMMENT, expression
 from flujo_aros.reading.remarks import MAY_REMARK, Remark, Topic, class_of, correction_in, doubt_in, remark_in
-from flujo_aros.reading.scalars import MONTHS, WORD, in_other_unit, name_words, other_unit, read_time, without_units
+from flujo_aros.reading.scalars import WORD, name_words, other_unit, read_time
 from flujo_aros.reading.scanner import CODE_FENCES
 
 _FENCE: Final = expression(r"(?:```|~~~)[ \t]{0,20}([\w+#.-]{0,40})[^\n]{0,200}\n(.*?)(?:```|~~~|\Z)", re.S)
@@ -41,8 +41,6 @@ _OPEN_FENCE: Final = expression(r"(?<!\s)\s*+(?:```|~~~)[\w+#.-]*\s*\Z")
 _CLAUSE: Final = expression(r"[.!?。！？](?=\s)|\n|</\w+\s*>|<\|[\w ]+\|>")
 _CLOSING_TAG: Final = expression(r"</[\w:-]{1,60}\s{0,9}>|<\|[\w ]{1,60}\|>")
 _QUOTED: Final = expression(r"[\"'](\w{1,60})\\?[\"']\s{0,3}:|^[ \t]*([^\W\d]\w{0,60})\s{0,3}:", re.M)
-_NUMBER: Final = expression(r"-?\d[\d.,]*")
-_NUMBER_BEFORE: Final = expression(r"(?<![\w.,-])(-?\d[\d.,]{0,40})\s\Z")
 _NEAR: Final = 300
 
 
@@ -334,23 +332,26 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         said = "retracts or corrects it" if remark.corrects else "says that it is not to be trusted"
         return f"the text after it {said}: {_excerpt(remark.sentence, 0)!r}"
     if (claim := _claim_in(prose, shape, value)) is not None:
-        return f"the text after it gives a field another value: {_excerpt(claim, 0)!r}"
+        return f"the text after it {claim}"
     return (
         _other_lines(prose, shape)
         or _other_form(prose, names)
         or _other_text(prose, shape, value)
-        or _contradiction(prose, shape, value)
+        or _other_items(prose, shape, value)
     )
 
 
 def _claim_in(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
-    """Return the sentence in a text that gives a field of the value another one, or None."""
+    """Return which field a text gives another value, as in `gives 'total' another value: …`, or None."""
     if not _MAY_CLAIM.search(prose):
         return None
     answer = value()
     short = {key: shape.member(name) for key, name in shape.keys.items() if len(key) == 1}
     claims = Claims(fields_of(_leaves(answer, shape), {**(shape.named or _own_keys(answer, shape)), **short}))
-    return next(filter(claims.contradicted_by, SENTENCE.split(prose[:_MOST_PROSE])), None)
+    for sentence in SENTENCE.split(prose[:_MOST_PROSE]):
+        if (name := claims.contradicted_by(sentence)) is not None:
+            return f"gives {name!r} another value: {_excerpt(sentence, 0)!r}"
+    return None
 
 
 _MAY_CLAIM: Final = expression(r"\w")
@@ -477,8 +478,8 @@ def contradiction_in(comments: str, shape: Shape, value: Callable[[], Any]) -> I
     said = _COMMENTED_OUT.sub("", _MARKS.sub("", comments))
     if (doubted := doubted_in(said, shape, value, named=True)) is not None:
         return Issue("$", "leftover", f"a comment says that it is not to be trusted: {_excerpt(doubted, 0)!r}")
-    found = _contradiction(said, shape, value)
-    return None if found is None else Issue("$", "leftover", found.replace("the text after it", "a comment", 1))
+    claim = _claim_in(said, shape, value)
+    return None if claim is None else Issue("$", "leftover", f"a comment {claim}")
 
 
 _COMMENTED_OUT: Final = expression(r"^[ \t]*[\"'][^\"'\n]{1,60}[\"'][ \t]*:[^\n]*", re.M)
@@ -574,27 +575,19 @@ _UMLAUTS: Final = {"ae": "ä", "oe": "ö", "ue": "ü"}
 _UMLAUT: Final = expression(r"(?<![aeq])[aou]e", re.I)
 
 
-def _contradiction(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
-    """Return a sentence that contradicts the value."""
-    names = shape.named or _own_keys(value(), shape)
-    short = without_units(tuple(names))
-    any_name, by_fold = _naming((*short, *names))
-    if any_name.search(prose) is None:
+def _other_items(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
+    """Return a line that lists other items of a list of strings, as in `Tags: screen, damage`."""
+    lists = [name for name, part in shape.named.items() if part.allows("array") and part.element(0).allows("string")]
+    if not lists or (any_name := _naming(tuple(lists))[0]).search(prose) is None:
         return None
-
-    leaves = cache(lambda: _leaves(value(), shape))
     for sentence in SENTENCE.split(prose):
-        for found in any_name.finditer(sentence):
-            begin = max(0, found.start() - _NEAR_SENTENCE)
-            near, place = sentence[begin : found.end() + _NEAR_SENTENCE], (found.start() - begin, found.end() - begin)
-            said = by_fold.get(fold(found[0]), "")
-            key = short.get(said, said)
-            if not key or _is_part_of_another(near[: place[0]], key, names):
+        for found in any_name.finditer(sentence[:_NEAR_SENTENCE]):
+            if (listed := _ITEMS.match(sentence, found.end())) is None:
                 continue
-            if key != said and in_other_unit(near[place[1] :], key):
-                continue
-            if _gives_another(near, place, names[key], partial(_leaf, leaves, key)):
-                return f"the text after it gives {key!r} another value: {_excerpt(sentence, 0)!r}"
+            held = {str(part).casefold() for part in _leaves(value(), shape).get(fold(found[0]), ())}
+            items = {item.casefold() for item in _COMMA.split(listed[1])}
+            if not held or len(items & held) not in (0, len(items)):
+                return f"the text after it gives {found[0]!r} another value: {_excerpt(sentence, 0)!r}"
     return None
 
 
@@ -608,36 +601,6 @@ _MOST_KEYS: Final = 200
 _LONGEST_KEY: Final = 100
 
 
-def _is_part_of_another(before: str, key: str, names: Iterable[str]) -> bool:
-    """Return whether the word before a name makes it another field's: `the maximum score`, if there
-    is a `max_score`.
-    """
-    word = fold((_LAST_WORD.search(before) or [""])[0])
-    named = (name_words(name) for name in names)
-    return any(len(words) > 1 and words[-1] == fold(key) and word.startswith(words[-2]) for words in named)
-
-
-_LAST_WORD: Final = expression(r"[^\W\d_]+(?=[\s*_`\"'-]*\Z)")
-
-
-def _leaf(leaves: Callable[[], dict[str, list[Any]]], key: str) -> list[Any]:
-    return leaves().get(fold(key), [])
-
-
-def _gives_another(sentence: str, name: tuple[int, int], shape: Shape, accepted: Callable[[], list[Any]]) -> bool:
-    """Return whether a sentence gives the field named at `name` a value other than the answer's."""
-    start, end = name
-    said = _said_of(sentence, start, shape)
-    if said is not None:
-        return accepted() == [not said]
-    before = sentence[max(0, start - _NEAR_WORDS) : start]
-    if (number := _NUMBER_BEFORE.search(before)) is not None and _decimal(number[1], "") in accepted():
-        return False  # `It takes 45 minutes and serves 4.`
-    counted = phrases.COUNTS.search(before) if _is_number(shape) else None
-    rest = _value_after(sentence, end) if counted is None else counted[1]
-    return bool(rest or _choices(shape)) and _differs(sentence, end, rest, shape, accepted())
-
-
 def _said_of(sentence: str, at: int, shape: Shape) -> bool | None:
     """Return the value that a sentence gives to the boolean named at `at` (`is not vegan`), or None."""
     if not shape.allows("boolean") or shape.allows("string"):
@@ -645,26 +608,6 @@ def _said_of(sentence: str, at: int, shape: Shape) -> bool | None:
     before = sentence[max(0, at - _NEAR_WORDS) : at]
     said = False if phrases.UNTRUE.search(before) else True if phrases.HOLDS.search(before) else None
     return None if said is None or phrases.CONDITION.search(sentence) else said
-
-
-def _value_after(sentence: str, at: int) -> str:
-    """Return the value that a sentence assigns to the field whose name ends at `at`, or an empty string if there is
-    none.
-    """
-    bears = phrases.BEARS.search(sentence, at, at + 60)
-    far = bears is None or sentence[at : bears.start()].strip(" \"'`*_)]").count(" ") > 2
-    rest = "" if bears is None or far else sentence[bears.end() :]
-    return _ARROW.split(rest)[-1].lstrip(" \"'`*_([“‘")
-
-
-_ARROW: Final = expression(r"→|(?<!-)[-=]>")
-"""Between a value and the one that replaces it."""
-
-
-def _occurs_in(word: str, sentence: str) -> bool:
-    if word.lower() not in sentence.lower():
-        return False
-    return re.search(rf"(?<![A-Za-z\d_-]){re.escape(word)}(?![A-Za-z\d_-])", sentence, re.I) is not None
 
 
 _NEAR_WORDS: Final = 40
@@ -676,14 +619,6 @@ def _decimal(written: str, comma: str = ".") -> float | None:
     """Return the number written; `comma` is what a comma in it means."""
     digits = written.rstrip(".,").replace(",", comma)
     return float(digits) if digits.replace(".", "", 1).lstrip("-").isdecimal() else None
-
-
-_MOMENT: Final = expression(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./])\d{1,2}\1\d{4}|\d{1,2}:\d\d(?::\d\d)?|\d{1,2}h\d\d")
-"""A day or a time of day in digits."""
-_MONTH: Final = rf"(?i:{'|'.join(map(re.escape, MONTHS))})\b"
-_NAMED_DAY: Final = expression(
-    rf"(?:\d{{1,2}}(?:[a-z]{{2}}|\.)? (?:de )?{_MONTH}|{_MONTH}\.? \d{{1,2}}(?:[a-z]{{2}})?\b)(?:(?:,| de)? \d{{4}})?"
-)
 
 
 def _is_held(token: str, held: set[str]) -> bool:
@@ -730,82 +665,12 @@ def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
     return found
 
 
-def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any]) -> bool:
-    """Return whether a sentence gives a field, named before `at`, a value other than the answer's."""
-    choices = _choices(shape)
-    ought = phrases.OUGHT.search(sentence) is not None
-    supposed = phrases.CONDITION.search(sentence) is not None
-    if choices and accepted:
-        if supposed or phrases.NEGATES.search(sentence):
-            return False
-        part = sentence[at:] if rest or not ought else sentence
-        named = {choice for choice in choices if _occurs_in(choice, part)}
-        return bool(named) and named.isdisjoint(map(str, accepted)) and (bool(rest) or ought)
-    if not rest or (None in accepted and _NULL.match(rest)):
-        return False
-    if shape.allows("boolean") and not shape.allows("string"):
-        word = (_TOKEN.match(rest) or [""])[0].lower()
-        said = True if word in phrases.TRUE else False if word in phrases.FALSE else None
-        return said is not None and bool(accepted) and said not in accepted and not _IF.match(sentence)
-    numbers = [_decimal(part) if isinstance(part, str) else part for part in accepted if part is not None]
-    if all(isinstance(part, (int, float)) for part in numbers) if numbers else _is_number(shape):
-        return _other_number(rest, numbers)
-    if supposed:
-        return False
-    held = set(map(str, accepted))
-    if shape.allows("array") and shape.element(0).allows("string") and (listed := _ITEMS.match(sentence, at)):
-        items = {item.casefold() for item in _COMMA.split(listed[1])}
-        return not held or len(items & set(map(str.casefold, held))) not in (0, len(items))
-    if any(part.format in TIMES for part in (shape, *shape.branches)):
-        moment = _MOMENT.match(rest) or (_NAMED_DAY.match(rest) if "-" in min(held, default="") else None)
-        return moment is not None and bool(held) and not _is_held(moment[0], held)
-    if accepted and (whole := _WHOLE.match(rest)) is not None:
-        return _is_other((whole[1] or whole[2]).strip(), held)
-    if not ought:
-        return False
-    if accepted and (plain := _PLAIN.match(rest)) is not None:
-        return all(plain[1].casefold() not in str(part).casefold() for part in accepted)
-    quoted = re.match(r"([^\"'”’`\n]{1,80})[\"'”’`]", rest)
-    return quoted is not None and bool(accepted) and all(quoted[1].strip() not in str(part) for part in accepted)
-
-
-def _is_other(quoted: str, held: set[str]) -> bool:
-    """Return whether a quotation or a code has none of the values: `Reported: Aug 6, 2024` has 2024-08-06."""
-    day = _MOMENT.search(quoted) or _NAMED_DAY.search(quoted)
-    if day is not None and _is_held(day[0], held):
-        return False
-    return all(quoted.casefold() not in part.casefold() and not introduces(quoted, part) for part in held)
-
-
-_IF: Final = expression(r"[\s\-*•]*(?:if|when|should|wenn|falls|si|se|als)\b", re.I)
-_NULL: Final = expression(r"(?:null|none|nil|empty)\b", re.I)
 _COMMA: Final = expression(r"[,;，、]\s*")
 _LISTED: Final = r"[\w'’&/+-]{1,40}(?: [\w'’&/+-]{1,40}){0,2}"
 _ITEMS: Final = expression(rf"[\"'`*_)]{{0,4}}\s?[:：][*_]{{0,2}}\s*({_LISTED}(?:, ?{_LISTED}){{1,20}})\s*\.?\s*\Z")
 """The items of a list after its name, as in `Tags: screen, damage`."""
-_PLAIN: Final = expression(r"((?=[A-Z\u00c0-\u00de])[\w'’.-]{2,40}(?: [\w'’.-]{1,40}){0,3}?)\s*[.!。]?\s*\Z")
-"""A name without quotes, up to the end of its sentence."""
-_WHOLE: Final = expression(
-    r"(?:([^\"'”’`\n]{1,80})[\"'”’`][*_]*|(?=[A-Z\d-]*\d)([A-Z]+-?\d+[A-Z\d-]*|\d+[A-Z][A-Z\d-]*))\s*[.!。]?\s*\Z"
-)
-"""Quoted text or a code (`A4`, `LH-404`), up to the end of its sentence."""
 
 
 def _choices(shape: Shape) -> list[str]:
     parts = (shape, *shape.branches, *([shape.items] if shape.items else []))
     return [choice for part in parts for choice in part.choices or () if isinstance(choice, str) and len(choice) > 1]
-
-
-def _is_number(shape: Shape) -> bool:
-    return shape.allows("integer") and not shape.allows("string")
-
-
-_ADDEND: Final = expression(r"\s?[^\W\d]{0,10}\s?(?:\([^()\n]{0,40}\)\s?)?[+×]")
-"""Behind a number of a sum: `214.00 (train) + 24.00`."""
-
-
-def _other_number(rest: str, accepted: Sequence[Any]) -> bool:
-    """Return whether a text begins with a number and has none of the accepted ones."""
-    if (begin := _NUMBER.match(rest)) is None or _decimal(begin[0], "") is None or _ADDEND.match(rest, begin.end()):
-        return False
-    return set(accepted).isdisjoint(number for found in _NUMBER.findall(rest) for number in numbers_meant(found))

@@ -19,13 +19,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
@@ -519,35 +518,6 @@ def is_unit(word: str) -> bool:
     return key in _SIGNS or key in _PERCENT or (key != "in" and fold(word) in _GROUPS)
 
 
-@lru_cache(maxsize=128)
-def without_units(names: tuple[str, ...]) -> dict[str, str]:
-    """Return the names of fields that end with a unit, by their words before it, unless these begin another name.
-
-    >>> without_units(("duration_min", "price_eur", "salary_min", "salary_max"))
-    {'duration': 'duration_min', 'price': 'price_eur'}
-    """
-    split = {name: name_words(name) for name in names}
-    begun = Counter(" ".join(words[:end]) for words in split.values() for end in range(1, len(words) + 1))
-    short = {" ".join(words[:-1]): name for name, words in split.items() if _LAST_UNITS.issuperset(words[-1:])}
-    return {said: name for said, name in short.items() if begun[said] == 1}
-
-
-def in_other_unit(said: str, name: str) -> bool:
-    """Return whether the first amount in a text is in another unit than the name of its field says, or in a form that
-    no number has.
-
-    >>> [in_other_unit(said, "height_cm") for said in (": 1.2 m", "is 120 cm", "is 120", "1:20")]
-    [True, False, False, True]
-    """
-    amount = _WITH_UNIT.search(said)
-    return amount is not None and read_amount(amount[0], Hints(tuple(name_words(name)))) is None
-
-
-_WITH_UNIT: Final = expression(r"\d[\d.,:]*\s?(?:[^\W\d]+|[€$£%])?")
-_LAST_UNITS: Final = (_SIGNS.keys() | _PERCENT | _GROUPS.keys()).difference(
-    word for word, kinds in _GROUPS.items() if len(word) == 1 or kinds & (_COUNTED | {"age"})
-)
-"""The units that may end a name and mean no number of things there."""
 _SCALES: Final = frozenset(("hundreds", "thousands", "millions", "billions", "cents"))
 
 

@@ -16,7 +16,7 @@ from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import TIMES, Shape, fold
-from flujo_aros.reading.grammar import expression
+from flujo_aros.reading.grammar import CJK, expression
 from flujo_aros.reading.phrases import word_set
 from flujo_aros.reading.remarks import (
     FUNCTION_WORDS,
@@ -163,7 +163,7 @@ class Claims:
         return "VALUE" if _OWN in means.values() else "PROPER" if found.lastgroup == "proper" else "OTHER", means
 
     def _means(self, found: re.Match[str]) -> dict[int, int] | None:
-        """Return what a number, a date, a code or a name is for each field, or None if it is no value."""
+        """Return what a number, a date, a code or a name is for each field, or None if it is not a value."""
         said = found[0]
         match found.lastgroup:
             case "inner":
@@ -544,8 +544,8 @@ class _Sentence:
 
     def _says_otherwise(self, first: int, last: int, *, held: bool) -> bool:
         before, behind = self.code[self._clause_start(first) : first], self.code[last + 1 :]
-        if (told := _TOLD.search(behind)) is not None:
-            return (told[1] == LETTERS["TRUE"]) != held and _ON_CONDITION.search(before) is None
+        if (stated := _STATED_AS.search(behind)) is not None:
+            return (stated[1] == LETTERS["TRUE"]) != held and _ON_CONDITION.search(before) is None
         clause = before + (_CLAUSE.split(behind) or [""])[0]
         if _ELSEWHERE.search(before) or _ELSEWHERE_BEHIND.search(behind) or _UNDECIDED.search(clause):
             return False
@@ -596,7 +596,7 @@ _COPULA: Final = expression(f"[{_any('IS/SPELT')}][{_any('A/DEF/THE')}]?$")
 _OUGHT: Final = expression(f"[{_any('SHOULD')}].{{0,3}}(?<![{_any('FROM')}])$")
 _BESIDE: Final = expression(f"^[^{_any('NOT/NO/BUT/STOP/COMMA')}{_VALUES}]{{0,2}}$|^[{_any('STOP')}]$")
 _HOLLOW: Final = expression(f"[{_any('EMPTY/NOT/NO')}]")
-_TOLD: Final = expression(f"^[^{_any('NOT/NO/BUT/COMMA')}]{{0,2}}([{_any('TRUE/FALSE')}])")
+_STATED_AS: Final = expression(f"^[^{_any('NOT/NO/BUT/COMMA')}]{{0,2}}([{_any('TRUE/FALSE')}])")
 _ON_CONDITION: Final = expression(f"[{_any('IF/WOULD/WILL')}]")
 _UNDECIDED: Final = expression(f"[{_any('EMPTY/FALSE/TRUE/WHAT/ANSWER/IF')}]")
 _UNTRUE: Final = expression(f"[{_any('NOT/NO')}][^{_any('BUT/COMMA/STOP/ONLY')}]{{0,4}}$")
@@ -611,9 +611,8 @@ _CLOSE: Final = 4
 _BRIEF: Final = 10
 """The number of words of a sentence that says nothing else."""
 
-_CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_WITHIN: Final = expression(rf"[^\W{_CJK}]|[.,-]")
-_CONTINUED: Final = expression(rf"[^\W{_CJK}]|[.,-]?\d|-\w")
+_WITHIN: Final = expression(rf"[^\W{CJK}]|[.,-]")
+_CONTINUED: Final = expression(rf"[^\W{CJK}]|[.,-]?\d|-\w")
 _INTRODUCES: Final = r"(?:\b(?:by|from|to|for|of|at|in|on|is|was|von|par|de|por)|[:=]) "
 """Between other words of a quotation and a value."""
 _ITEM: Final = expression(r"\s*[-*•]\s+[*_]*(?P<label>[^\W\d][^:\n]{0,30}):[*_]* [^\w\s]{0,2}[\d.,]+ ?[^\W\d]{0,4}$")
@@ -674,7 +673,7 @@ _OTHER: Final = expression(
     rf"|\d{{1,2}}(?:[a-z]{{2}}|\.)? (?:de )?{_MONTH}(?:,? (?:de )?\d{{4}})?"
     rf"|{_MONTH}\.? \d{{1,2}}(?:[a-z]{{2}})?\b(?:,? \d{{4}})?))"
     r"|(?P<time>\b\d{1,2}:\d\d(?::\d\d)?\b(?![\w-])|\b\d{1,2}h\d\d\b)"
-    rf"|(?<![^\W{_CJK}])(?<![.,])(?P<number>[-−]?\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}})+(?:[.,]\d+)?(?!\w)"
+    rf"|(?<![^\W{CJK}])(?<![.,])(?P<number>[-−]?\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}})+(?:[.,]\d+)?(?!\w)"
     r"|[-−]?(?!0\d)\d(?:[\d.,'’]*\d)?)(?![\w-]*[A-Za-z]|[./:-]\d|\.\.)"
     r"|(?P<code>\b(?=[A-Za-z\d_.:/-]*\d)[A-Za-z\d][\w.:/-]*(?<![.,:])(?![\w%]))"
     rf"|(?P<numeral>(?i:\b{_NUMERAL}(?:(?:[- ]|(?<=d) and ){_NUMERAL}){{0,9}}\b(?!-)))"

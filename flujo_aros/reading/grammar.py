@@ -253,6 +253,8 @@ COMMENT: Final = expression(
 SHORT_COMMENT: Final = r"(?: (?: // | \# )[^\n]{0,200}\n | /\*.{0,200}?\*/ | <!--.{0,200}?--> )"
 """A comment beside a key, for expressions that look ahead."""
 ELLIPSIS: Final = expression(r"\.\.\.|…")
+CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+"""Chinese, Japanese, Korean: scripts without spaces between words. For use in a set of characters."""
 SENTENCE: Final = expression(
     r"\n|(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b[MD][rs]\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\b[Nn]o\.)(?<!\b[ie]\.[eg]\.)"
     r"(?!(?<=\d\.) ?(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|jan|feb|maa|mei|okt|dec)[^\W\d]*)\s|[。！？]"

@@ -25,7 +25,7 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
 from flujo_aros.reading.claims import Claims, fields_of
-from flujo_aros.reading.grammar import SENTENCE, SHORT_COMMENT, expression
+from flujo_aros.reading.grammar import CJK, SENTENCE, SHORT_COMMENT, expression
 from flujo_aros.reading.remarks import MAY_REMARK, Remark, Topic, class_of, correction_in, doubt_in, remark_in
 from flujo_aros.reading.scalars import WORD, name_words, other_unit, read_time
 from flujo_aros.reading.scanner import CODE_FENCES
@@ -544,10 +544,6 @@ _FORMS: Final = expression(
 )
 
 
-_CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-"""Chinese, Japanese, Korean: scripts that put no blanks around the name of a field."""
-
-
 @lru_cache(maxsize=128)
 def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str, str]]:
     """Return the expression for the fields of a contract in a sentence, as words; names by their folded form."""
@@ -558,7 +554,7 @@ def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str, str]]:
         for spelling in (name, *_other_spellings(name))
     }
     any_name = "|".join(sorted(written, key=lambda each: (-len(each), each))) or "(?!)"
-    in_words = rf"(?<![^\W{_CJK}])(?<!-)(?:{any_name})(?!-)(?![^\W{_CJK}])"
+    in_words = rf"(?<![^\W{CJK}])(?<!-)(?:{any_name})(?!-)(?![^\W{CJK}])"
     return re.compile(in_words, re.I), spelled
 
 

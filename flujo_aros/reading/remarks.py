@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from flujo_aros.contract import fold
-from flujo_aros.reading.grammar import SENTENCE, expression
+from flujo_aros.reading.grammar import CJK, SENTENCE, expression
 from flujo_aros.reading.phrases import Phrases
 from flujo_aros.reading.scalars import MONTHS
 
@@ -636,7 +636,7 @@ class Topic(NamedTuple):
         named = sorted((part for part in parts if part in marked and _can_be_named(part)), key=len, reverse=True)
         if named:
             any_part = "|".join(map(re.escape, named))
-            in_words = rf"(?<![^\W{_CJK}])(?<![.,-])(?:{any_part})(?![^\W{_CJK}]|-|[.,]\d)"
+            in_words = rf"(?<![^\W{CJK}])(?<![.,-])(?:{any_part})(?![^\W{CJK}]|-|[.,]\d)"
             marked = re.sub(in_words, lambda found: _mark(parts[found[0]]), marked)
         marked = _IN_WORDS.sub(self._count, _OTHER_VALUE.sub(self._other, marked))
         for sign, name in _SIGNS.items():
@@ -668,7 +668,6 @@ class Topic(NamedTuple):
 
 
 NO_TOPIC: Final = Topic(expression("(?!)"), (), (), ())
-_CJK: Final = "\u3040-\u9fff\uac00-\ud7af"
 _MARK: Final = "\0"
 _PROPER_NAME, _VARIANT, _PIECE = "\x01\x02\x03"
 _SIGNS: Final = {_PROPER_NAME: "PROPER", _VARIANT: "OTHER", _PIECE: "PIECE"}

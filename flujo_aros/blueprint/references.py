@@ -16,7 +16,7 @@ from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.dialect import FLUJO_BUILTINS
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Loading, member
-from flujo_aros.contract import Check, Invalid, compile_contract
+from flujo_aros.contract import Check, Invalid, compile_schema
 from flujo_aros.errors import BlueprintError, Code, Hint, Place, Problem, Suggestion, TemplateError, UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.builtins import BUILTINS
@@ -49,7 +49,7 @@ class Shaped:
 
     def __call__(self, value: Any) -> Any:
         """Return the message of the first issue, or None."""
-        verdict = compile_contract(json.loads(self.schema)).validate(as_plain(value))
+        verdict = compile_schema(json.loads(self.schema)).validate(as_plain(value))
         return verdict.issues[0] if isinstance(verdict, Invalid) else None
 
 

@@ -17,7 +17,7 @@ import typer
 from flujo_aros.blueprint.files import SUFFIXES, not_utf8
 from flujo_aros.cli.commands import Deps, Limits, Models
 from flujo_aros.cli.screen import say, stdout_reserved
-from flujo_aros.contract import Contract, compile_contract, require_keywords, written_contract
+from flujo_aros.contract import Contract, compile_contract, written_contract
 from flujo_aros.errors import BlueprintError, ContractError, UsageError
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.modules import (
@@ -333,7 +333,7 @@ def _parsed_schema(text: str, name: str, option: str) -> dict[str, Any] | bool:
     if not is_dict(schema):
         raise UsageError(f"{option} {name!r}: a JSON Schema is an object, this is {type(schema).__name__}")
     try:
-        require_keywords(compile_contract(schema))
+        compile_contract(schema)
     except ContractError as error:
         raise UsageError(f"{option} {name!r}: {error}") from error
     return schema

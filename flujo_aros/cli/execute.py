@@ -29,7 +29,7 @@ from flujo_aros.cli.plan import with_positions
 from flujo_aros.cli.render import print_summary
 from flujo_aros.cli.screen import Text, print_json, print_result, say, stderr_console, stdout_reserved, worded
 from flujo_aros.cli.shown import new_mask, show_traceback, without_secrets
-from flujo_aros.contract import Invalid, compile_contract
+from flujo_aros.contract import Invalid, compile_schema
 from flujo_aros.ensemble.log import LogEvent
 from flujo_aros.ensemble.views import stage_line
 from flujo_aros.errors import ContractError, UsageError
@@ -448,7 +448,7 @@ def example_answer(schema: Mapping[str, Any]) -> str | None:
         return None
     example = _Asked(schema).example(schema, 0)
     try:
-        if isinstance(compile_contract(dict(schema)).validate(example), Invalid):
+        if isinstance(compile_schema(dict(schema)).validate(example), Invalid):
             return None
     except ContractError:
         return None
@@ -477,7 +477,7 @@ class _Field:
         elif self.schema.get("type") != "string":
             with suppress(ValueError):
                 value = json.loads(line)
-        return _UNFIT if isinstance(compile_contract(dict(self.schema)).validate(value), Invalid) else value
+        return _UNFIT if isinstance(compile_schema(dict(self.schema)).validate(value), Invalid) else value
 
 
 class _Asked:

@@ -46,6 +46,7 @@ from flujo_aros.contract.contracts import (
     WrittenContract as WrittenContract,
     WrittenEvent as WrittenEvent,
     compile_contract as compile_contract,
+    compile_schema as compile_schema,
     is_blank as is_blank,
     with_checks as with_checks,
     written_contract as written_contract,
@@ -65,8 +66,6 @@ from flujo_aros.contract.marks import (
 )
 from flujo_aros.contract.misspelt import (
     misspelt_in as misspelt_in,
-    misspelt_of as misspelt_of,
-    require_keywords as require_keywords,
 )
 from flujo_aros.contract.schema import (
     ANY as ANY,

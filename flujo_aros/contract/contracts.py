@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, TypeA
 
 from flujo_aros.configured import short_repr
 from flujo_aros.contract.checks import Check, fields_in, is_async, names_of, scores_of, winner_in
+from flujo_aros.contract.misspelt import require_keywords
 from flujo_aros.contract.schema import JsonSchema, Shape
 from flujo_aros.contract.validators import SchemaValues, TypeValues, Values, Verdict, fingerprint
 from flujo_aros.errors import ContractError
@@ -433,7 +434,8 @@ class Output:
         """Create a contract for a reply that contains one JSON value of this type.
 
         `like` is a pydantic model or any type, a `TypeAdapter`, or a JSON Schema as a dict (`{}` or `True`: any JSON
-        value). Raises `ContractError` if it cannot be compiled.
+        value). Raises `ContractError` if it cannot be compiled, and for a schema with a misspelt keyword, which a
+        validator would ignore (`propertys`).
 
         >>> Output.json({"type": "integer"}).json_schema
         {'type': 'integer'}
@@ -443,7 +445,9 @@ class Output:
         if like is True:
             return JsonContract(SchemaValues({}))
         if isinstance(like, dict):
-            return JsonContract(SchemaValues(cast("JsonSchema", like)))
+            contract = compile_schema(cast("JsonSchema", like))
+            require_keywords(contract.json_schema)
+            return contract
         if isinstance(like, FunctionType):
             raise ContractError(
                 f"the function {like.__name__} is not a contract: pass the type that it returns, or a schema"
@@ -610,7 +614,7 @@ def compile_contract(like: Any) -> Contract[Any]: ...
 def compile_contract(like: Any) -> Contract[Any]:
     """Compile a type, a JSON Schema or an `Output.*` to a contract; each one is compiled only once.
 
-    Raises `ContractError` if it cannot be compiled.
+    Raises `ContractError` if it cannot be compiled, and for a schema with a misspelt keyword.
     """
     ready: object = like
     key: object | None = ready
@@ -618,11 +622,22 @@ def compile_contract(like: Any) -> Contract[Any]:
         if _is_contract(ready):
             return ready
         key = _content_key(like)
-    if key is None:
-        return Output.json(like)
+    return Output.json(like) if key is None else _cached(key, lambda: Output.json(like))
+
+
+def compile_schema(schema: JsonSchema) -> JsonContract[Any]:
+    """Compile a JSON Schema that a program generated or stored, in which an unknown keyword is an annotation, never a
+    spelling mistake; each one is compiled only once.
+
+    Raises `ContractError` if it cannot be compiled.
+    """
+    return _cached(("schema", _content_key(schema)), lambda: JsonContract(SchemaValues(schema)))
+
+
+def _cached(key: object, compiled: Callable[[], JsonContract[T]]) -> JsonContract[T]:
     found = _compiled.get(key)
     if found is None:
-        found = Output.json(like)
+        found = compiled()
         if len(_compiled) >= _MAX_COMPILED:
             _compiled.clear()
         _compiled[key] = found

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from functools import lru_cache
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
-from flujo_aros.contract.contracts import Contract
 from flujo_aros.contract.schema import JsonSchema
-from flujo_aros.contract.validators import SchemaValues, path_of, wrapped_in
+from flujo_aros.contract.validators import path_of, wrapped_in
 from flujo_aros.errors import ContractError, Hint, Suggestion
 from flujo_aros.json_data import ANNOTATING, CONSTRAINING, Place, is_dict, is_list, schemas_in
 from flujo_aros.spelling import nearest, only_near, short
@@ -22,19 +20,20 @@ _FORMATS: Final = frozenset(
     (
         *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),
         *("uri", "uri-reference", "iri", "iri-reference", "uri-template", "uuid", "regex", "json-pointer"),
-        *("relative-json-pointer", "int32", "int64", "float", "double", "byte", "binary", "password", "decimal"),
+        *("relative-json-pointer", "int32", "int64", "float", "double", "byte", "binary", "password", "decimal", "url"),
     )
 )
-"""The formats of JSON Schema and OpenAPI; a validator ignores any other."""
+"""The formats of JSON Schema and OpenAPI, and `url`, which many schemas have for `uri`; a validator ignores others."""
 _CLOSE: Final = 0.8
-"""The minimum similarity to a keyword for a key to count as misspelt; any other key is an annotation."""
+"""The minimum similarity of a name in `required` to a property for the name to count as misspelt."""
 _MOST_UNDECLARED: Final = 50
 """The maximum number of names in `required` that are compared with the properties, because comparing is slow."""
 
 
 def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
     """Yield the misspelt words of a schema, which validators ignore, each with its path: keywords such as `propertys`,
-    formats, and names in `required`, where a misspelt one requires a second property, of any type.
+    formats, and names in `required`, where a misspelt one requires a second property, of any type. A key that may mean
+    something else (`propertiesOrder`, `form`) is an annotation of another tool, and a misspelt annotation is harmless.
 
     >>> [str(error) for error in misspelt_in({"type": "object", "propertys": {}})]
     ["'propertys' is not a keyword of JSON Schema and would be ignored; did you mean 'properties'?"]
@@ -50,11 +49,10 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
             yield ContractError(Hint(words, Suggestion(str(form), suggestion, sure=True)), (*path, "format"))
         for word in part:
             own = word in _KNOWN or not word[:1].isalpha() or word.startswith("x-")  # `_format`: switched off
-            near = [] if own else get_close_matches(word, _KNOWN, 1, _CLOSE)
-            if near:
-                words = f"{short(word)} is not a keyword of JSON Schema and would be ignored; did you mean {near[0]!r}?"
-                sure = only_near(word, _KNOWN) == near[0]
-                yield ContractError(Hint(words, Suggestion(word, near[0], sure)), (*path, word))
+            meant = None if own else only_near(word, _KNOWN)
+            if meant in CONSTRAINING:
+                words = f"{short(word)} is not a keyword of JSON Schema and would be ignored; did you mean {meant!r}?"
+                yield ContractError(Hint(words, Suggestion(word, meant, sure=True)), (*path, word))
     for path, name, optional in islice(_undeclared_required(found), _MOST_UNDECLARED):
         suggestion = nearest(name, optional)
         if suggestion.suggestion is not None and get_close_matches(name, [suggestion.suggestion.meant], 1, _CLOSE):
@@ -74,31 +72,19 @@ def _undeclared_required(parts: Sequence[tuple[Place, JsonSchema]]) -> Iterator[
                     yield (*path, "required", number), name, optional
 
 
-@lru_cache(maxsize=512)
-def misspelt_of(values: SchemaValues) -> tuple[ContractError, ...]:
-    """Return the misspelt words of a schema that compiles. The result is cached, because several steps may share a
-    schema.
-    """
-    return tuple(misspelt_in(values.json_schema))
-
-
-def require_keywords(contract: Contract[Any]) -> None:
+def require_keywords(schema: JsonSchema) -> None:
     """Raise `ContractError` for the first misspelt word of a JSON Schema, and for a schema that accepts every value,
-    because none of its keys is a keyword for one. The schemas of types have no such errors.
+    because none of its keys is a keyword for one.
 
-    >>> from flujo_aros.contract import compile_contract
-    >>> require_keywords(compile_contract({"properties": {"age": {"minimun": 3}}}))
+    >>> require_keywords({"properties": {"age": {"minimun": 3}}})
     Traceback (most recent call last):
         ...
     flujo_aros.errors.ContractError: at $.properties.age: 'minimun' is not a keyword of JSON Schema and would be \
 ignored; did you mean 'minimum'?
     """
-    if not isinstance(contract.values, SchemaValues):
-        return
-    for error in misspelt_of(contract.values):
+    for error in misspelt_in(schema):
         where = path_of(error.path[:-1])
         raise ContractError(f"{error}" if where == "$" else f"at {where}: {error}", error.path)
-    schema = contract.json_schema
     unknown = [key for key in schema if key not in ANNOTATING and not key.startswith("x-")]
     if unknown and not CONSTRAINING & schema.keys():
         close = get_close_matches(unknown[0], CONSTRAINING, 1)

@@ -50,6 +50,7 @@ from flujo_aros.contract import (
     Values,
     Verdict,
     compile_contract,
+    compile_schema,
     compile_shape,
     judge,
     name_of,
@@ -168,10 +169,10 @@ class Wire:
         union: JsonSchema = schema["properties"][key]
         defs = schema.get("$defs", {})
         if '"kind"' in text:
-            yield Wire(compile_contract({**union, "$defs": defs}), wrapped=partial(_in_envelope, key))
+            yield Wire(compile_schema({**union, "$defs": defs}), wrapped=partial(_in_envelope, key))
             return
         for member in union["anyOf"]:
-            data = compile_contract({**member["properties"]["data"], "$defs": defs})
+            data = compile_schema({**member["properties"]["data"], "$defs": defs})
             yield Wire(data, wrapped=partial(_in_union, member["properties"]["kind"]["const"]))
 
     def json_of(self, accepted: Accepted[Any]) -> Any:
@@ -324,7 +325,7 @@ def _wire_of_schema(schema: JsonSchema, like: Any, wanted: Contract[Any] | None,
         return Wire.of(known, wanted=False)
     if known is not None and not has_function and _is_envelope_of(schema, known.json_schema):
         return Wire.of(known, wanted=False, key=ENVELOPE)
-    return Wire(compile_contract(schema), is_union=_is_union(schema))
+    return Wire(compile_schema(schema), is_union=_is_union(schema))
 
 
 _ANY: Final[JsonSchema] = {}

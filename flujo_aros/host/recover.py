@@ -38,7 +38,7 @@ from flujo_aros.contract import (
     Event,
     EventContract,
     Judgement,
-    compile_contract,
+    compile_schema,
     judge_awaiting,
     parse_json,
     path_of,
@@ -194,7 +194,7 @@ class Question:
     @property
     def ask(self) -> Ask:
         """The ask, for the component that answers it."""
-        contract: Contract[Any] = compile_contract(self.json_schema or {})
+        contract: Contract[Any] = compile_schema(self.json_schema or {})
         asked: dict[str, Any] = {**self.asked, "said": tuple(self.asked["said"]), "contract": contract}
         return Ask(**asked)
 

@@ -26,7 +26,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
-from flujo_aros.contract import Contract, compile_contract, fold, parse_json
+from flujo_aros.contract import Contract, compile_schema, fold, parse_json
 from flujo_aros.errors import LimitReached
 from flujo_aros.host.models import wants_output
 from flujo_aros.host.output import Wire, wire_of
@@ -40,7 +40,7 @@ from flujo_aros.redaction import Vault
 from flujo_aros.settings import current_settings
 from flujo_aros.spelling import clip
 
-_ANYTHING: Final[Contract[Any]] = compile_contract({})
+_ANYTHING: Final[Contract[Any]] = compile_schema({})
 
 
 def with_answer(response: ModelResponse, run: Run, *, asks_again: bool) -> ModelResponse:
@@ -232,12 +232,12 @@ def answer_from_thinking(
         return None
     text, kept = thoughts[-1], [part for part in response.parts if not _is_blank(part)]
     if parameters.output_tools and not parameters.allow_text_output:
-        named = [(tool.name, compile_contract(tool.parameters_json_schema)) for tool in parameters.output_tools]
+        named = [(tool.name, compile_schema(tool.parameters_json_schema)) for tool in parameters.output_tools]
         matching = [name for name, contract in named if _is_answer(text, contract)]
         return replace(response, parts=[*kept, ToolCallPart(matching[0], text)]) if len(matching) == 1 else None
     contracts = [wanted] if wanted is not None else []
     if parameters.output_object is not None:
-        contracts.append(compile_contract(parameters.output_object.json_schema))
+        contracts.append(compile_schema(parameters.output_object.json_schema))
     is_answer = any(_is_answer(text, contract) for contract in contracts)
     return replace(response, parts=[*kept, TextPart(text)]) if is_answer else None
 

@@ -25,7 +25,7 @@ from flujo_aros.blueprint.load import Inspected, inspect_blueprint
 from flujo_aros.blueprint.loading import Located, member
 from flujo_aros.blueprint.references import NO_AGENT, Unready
 from flujo_aros.configured import hints_of
-from flujo_aros.contract import JsonSchema, compile_contract
+from flujo_aros.contract import JsonSchema, compile_schema
 from flujo_aros.errors import ContractError, Place, Problem, TemplateError
 from flujo_aros.json_data import follow_refs, is_dict
 from flujo_aros.lint.edits import Applicability, Edit, Editor, Finding, Fix, Positions, Severity, apply_edits
@@ -561,7 +561,7 @@ def _compiles(subject: Subject, schema: Node) -> bool:
     tried, place = subject.sound_schemas, (schema.place.line, schema.place.column)
     if place not in tried:
         try:
-            compile_contract(schema.plain())
+            compile_schema(schema.plain())
         except ContractError:
             tried[place] = False
         else:

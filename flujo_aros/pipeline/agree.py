@@ -12,7 +12,7 @@ from annotated_types import Ge
 
 from flujo_aros import host
 from flujo_aros.agreement import Agreement, Field, agree
-from flujo_aros.contract import Contract, Invalid, compile_contract
+from flujo_aros.contract import Contract, Invalid, compile_schema
 from flujo_aros.errors import UsageError
 from flujo_aros.host import LOCAL_MODEL, AgentSpec
 from flujo_aros.json_data import is_dict, is_integer, is_number
@@ -335,7 +335,7 @@ def _contract_of(step: PipelineStep) -> Contract[Any]:
 @cache
 def _any_json() -> Contract[Any]:
     """Return the same object each time, because `dataclasses.replace` passes it as an option again."""
-    return compile_contract({})
+    return compile_schema({})
 
 
 @dataclass(frozen=True)
@@ -396,7 +396,7 @@ class ByField(PipelineStep):
         repairs: list[Repair] = []
         trusts: list[Trust] = []
         for key, body in self.bodies.items():
-            part = compile_contract(self._parts[key])
+            part = compile_schema(self._parts[key])
             about = part.json_schema["properties"][key]
             description = about.get("description") if is_dict(about) else None
             asked = {"question": f"{key} - {description or f'the {key}'}", "output_format": part.instruction()}

@@ -27,7 +27,7 @@ from flujo_aros.contract import (
     Event,
     EventContract,
     JsonSchema,
-    Output,
+    compile_schema,
     judge,
     path_of,
 )
@@ -393,7 +393,8 @@ def _with_earlier(outcome: Outcome[T], repairs: Sequence[Repair], written: str) 
 def _contract_of(fields: Mapping[str, JsonSchema]) -> Contract[Any]:
     """Return the flat contract: one required string per field, empty for an unknown value."""
     texts = {path: {"type": "string", "description": _about(schema)} for path, schema in fields.items()}
-    return Output.json({"type": "object", "properties": texts, "required": list(texts), "additionalProperties": False})
+    flat = {"type": "object", "properties": texts, "required": list(texts), "additionalProperties": False}
+    return compile_schema(flat)
 
 
 def _about(schema: JsonSchema) -> str:
@@ -681,7 +682,7 @@ def _form_of(places: dict[str, Place], schema: dict[str, Any]) -> Contract[Any] 
         "additionalProperties": False,
     }
     try:
-        return Output.json({**whole, **shared})
+        return compile_schema({**whole, **shared})
     except ContractError:
         return None
 

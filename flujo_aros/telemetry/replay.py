@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from flujo_aros.contract import Check, Contract, Output, compile_contract, name_of, with_checks
+from flujo_aros.contract import Check, Contract, Output, compile_schema, name_of, with_checks
 from flujo_aros.errors import ContractError, TemplateError, UsageError
 from flujo_aros.outcome import Accepted, Degraded, Outcome, Risk, Trust
 from flujo_aros.pipeline.condition import Expressed
@@ -194,7 +194,7 @@ def _rebuild_contract(spec: dict[str, Any], options: dict[str, Any]) -> Contract
         case "event":
             return Output.event(spec["kinds"], fallback=spec.get("fallback"), **options)
         case _:
-            return compile_contract(spec["schema"])
+            return compile_schema(spec["schema"])
 
 
 def _climbs(chapter: Chapter) -> Iterator[list[JournalReading]]:

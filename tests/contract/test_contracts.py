@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter
 
-from flujo_aros import Accepted, ContractError, Outcome, Output, Reason, Rejected, Risk, read
+from flujo_aros import Accepted, ContractError, Outcome, Output, Reason, Rejected, Risk, StreamReader, agree, read
 from flujo_aros.contract import compile_contract
 
 
@@ -95,6 +95,54 @@ def test_a_contract_error_is_a_value_error() -> None:
     """Callers can catch it without knowing this package."""
     with pytest.raises(ValueError, match="invalid JSON Schema"):
         Output.json({"type": "nothing"})
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "object", "propertys": {}}, "'propertys' is not a keyword .*; did you mean 'properties'"),
+        ({"typ": "object"}, "'typ' is not a keyword .*; did you mean 'type'"),
+        ({"items": {"type": "string", "min_length": 2}}, r"at \$\.items: 'min_length' .*; did you mean 'minLength'"),
+        ({"title": "Order", "age": "integer"}, "a JSON Schema that accepts every value: 'age' is not a keyword"),
+    ],
+)
+def test_a_misspelt_keyword_is_an_error_wherever_a_schema_is_given(schema: dict[str, Any], words: str) -> None:
+    """A validator ignores it, and would accept unintended values."""
+    for give in (
+        lambda: read("{}", schema),
+        lambda: StreamReader(schema),
+        lambda: Output.json(schema),
+        lambda: Output.tagged("result", schema),
+        lambda: agree([{}], schema),
+    ):
+        with pytest.raises(ContractError, match=words):
+            give()
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {"example": "a", "nullable": True, "x-order": 1, "$comment": "c", "discriminator": {"propertyName": "kind"}},
+        {"form": True, "options": {}, "propertiesOrder": [], "constraints": [], "readonly": True, "descripton": "d"},
+        {"format": "url", "unit": "EUR", "long-description": "d", "_type": "t", "comment": "c"},
+    ],
+    ids=["OpenAPI", "form-builders", "own-words"],
+)
+def test_annotations_of_other_tools_are_no_misspelt_keywords(annotations: dict[str, Any]) -> None:
+    """Real schemas have them, and they constrain nothing."""
+    schema = {"type": "object", "properties": {"a": {"type": "string", **annotations}}}
+    assert value_of(read('{"a": "x"}', schema)) == {"a": "x"}
+
+
+def test_a_schema_that_pydantic_generates_may_have_any_annotation() -> None:
+    """The type decides what is valid, not the keywords."""
+
+    class Noted(BaseModel):
+        model_config = ConfigDict(json_schema_extra={"require": ["sku"]})
+
+        sku: str
+
+    assert value_of(read('{"sku": "A"}', Noted)) == Noted(sku="A")
 
 
 # --- references and cost ----------------------------------------------------------------------------------------------

@@ -111,6 +111,6 @@ def test_what_could_be_read_in_two_ways_is_rejected(reply: str, contract: Any) -
     assert not isinstance(outcome, Accepted), outcome.value
 
 
-def test_reading_ignores_keywords_that_are_not_of_json_schema() -> None:
-    """As JSON Schema specifies; `aros read` and blueprints report misspelt keywords."""
+def test_reading_ignores_keywords_of_other_tools() -> None:
+    """As JSON Schema specifies."""
     assert read('{"a": 1}', {"type": "object", "propertiesOrder": ["a"]}).value == {"a": 1}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from flujo_aros.blueprint.files import SUFFIXES, not_utf8
-from flujo_aros.cli.commands import Deps, Limits, Models
+from flujo_aros.cli.commands import Deps, Limits, Models, Run, Submit
 from flujo_aros.cli.screen import say, stdout_reserved
 from flujo_aros.contract import Contract, compile_contract, written_contract
 from flujo_aros.errors import BlueprintError, ContractError, UsageError
@@ -107,13 +107,18 @@ def given_input(source: str, option: str = "--input") -> str:
     return given_text(source, option).removeprefix("\ufeff")
 
 
-def given_content(sources: Sequence[str]) -> Any:
-    """Return the value of `--input`: text or content, or a list if the option was given several times.
+def run_input(options: Run | Submit) -> Any:
+    """Return the input of one run: JSON from `--input-json`, or from `--input` text or content, and a list if that
+    option was given several times.
 
-    Raises `UsageError` for several values that are all text, since it is unclear how to join them.
+    Raises `UsageError` for invalid JSON, and for several values that are all text, since it is unclear how to join
+    them.
     """
+    if options.json_input is not None:
+        return _json_input(options.json_input)
     from flujo_aros.host import has_content  # imported here: `aros --help` needs no model host
 
+    sources = options.sources
     if len(sources) == 1:
         return _text_or_content(sources[0])
     parts = [_text_or_content(source) for source in sources]
@@ -123,6 +128,21 @@ def given_content(sources: Sequence[str]) -> Any:
             "video or documents; pass plain text in one --input, and - only once"
         )
     return parts
+
+
+def _json_input(source: str) -> Any:
+    """Return the value of `--input-json`, with the files and URLs that it names, as in a row of `--inputs`."""
+    from flujo_aros.evals.cases import json_error, parse_json  # imported here: `aros --help` needs no model host
+    from flujo_aros.host import with_named_content
+
+    option = "--input-json"
+    text = given_input(source, option)
+    try:
+        value = parse_json(text)
+    except (ValueError, RecursionError) as error:
+        cure = "" if text.lstrip().startswith(("{", "[")) else "; pass a plain string as --input"
+        raise UsageError(f"{option} is not JSON: {json_error(error)}{cure}") from error
+    return with_named_content(value, Path(source[1:]).parent if source.startswith("@") else Path())
 
 
 def _text_or_content(source: str) -> Any:

@@ -104,6 +104,11 @@ INPUT: Final = several(
     "such), @URL for an image or document at a URL, - for stdin. Write @@… for a string that begins with @. "
     "Repeatable: a question and images form one prompt.",
 )
+JSON_INPUT: Final = option(
+    "--input-json JSON|@FILE|-",
+    "The input of the run as JSON, e.g. an object whose fields templates read as {{ input.name }}. --input is always "
+    "a string.",
+)
 INPUTS: Final = option(
     "--inputs --input-jsonl FILE|-",
     'Many inputs, one JSON value on each line: the input itself, or {"input": …, "id": …, "context": {…}}.',
@@ -212,6 +217,7 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
     """
 
     sources: list[str] = INPUT
+    json_input: str | None = JSON_INPUT
     as_json: bool = AS_JSON
     pairs: list[str] = PAIRS
     allow_degraded: bool = ALLOW_DEGRADED
@@ -332,12 +338,14 @@ class Plan(Command, Blueprint, Deps, module="plan"):
 
     For each step: its models, its contract and where that comes from, its ladder, and its input template. For each
     module that a step needs: the file that it would be imported from, given the --allow and --path of `aros run`.
-    No model is called and no module imported; --input has no effect. Exit code 4 if the blueprint is invalid.
+    No model is called and no module imported; --input and --input-json have no effect. Exit code 4 if the blueprint is
+    invalid.
 
     Example: aros plan triage.yaml
     """
 
     sources: list[str] = INPUT
+    json_input: str | None = JSON_INPUT
     as_json: bool = flag("--json", "Print the plan as one JSON document.")
 
 
@@ -518,14 +526,15 @@ class Replay(Command, Deps, module="runs"):
 
     Use another contract or ladder to see its effect. The output shows where a reply would be needed that was not
     recorded. The checks of the blueprint are applied again; a check that is a function needs --allow for its module.
-    --deps and --input have no effect. Exit code 0 if every reply has a value, and none of them was rejected by a check
-    that could not be applied.
+    --deps, --input and --input-json have no effect. Exit code 0 if every reply has a value, and none of them was
+    rejected by a check that could not be applied.
 
     Example: aros replay last --contract invoice.schema.json
     """
 
     run: str = RUN
     sources: list[str] = INPUT
+    json_input: str | None = JSON_INPUT
     step: str | None = option("--step STEP", "Only the replies to this step.")
     ladder: str | None = option("--ladder FILE", "A ladder as YAML or JSON: stages, max_calls, …")
     contract: str | None = option(
@@ -577,6 +586,7 @@ class Submit(Command, Blueprint, module="run"):
     """
 
     sources: list[str] = INPUT
+    json_input: str | None = JSON_INPUT
     rows: str | None = INPUTS
     db: str = DB
     queue: str = option("--queue NAME", "The queue to submit to.", "default")

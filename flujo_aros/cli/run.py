@@ -81,16 +81,13 @@ def run_command(options: Run) -> None:
         print_plan(options.blueprint, loaded, as_json=options.as_json, with_bound=True, deps=options.deps)
         return
     pipeline = loaded.pipeline
-    if options.rows is None and not options.sources:  # before a missing module or API key, which would hide it
-        raise UsageError("--input is required: a string, @FILE, or - for stdin")
+    _require_one_input(options)  # before a missing module or API key, which would hide it
     if options.rows is not None and options.output is None:
         raise UsageError("--inputs needs --output FILE for the results")
     check_modules(options.blueprint, loaded)
     check_ready(options.blueprint, pipeline)
     check_deps(pipeline, options)
     if options.rows is not None and options.output is not None:
-        if options.sources:
-            raise typer.BadParameter("replaces --input; pass only one of them", param_hint="'--inputs'")
         raise typer.Exit(run_batch(options, pipeline, context, options.rows, options.output))
     for name in ("output", "retry_failed", "max_cost", "max_failures", "limits"):
         if getattr(options, name) not in (None, False, [], ()):
@@ -100,7 +97,7 @@ def run_command(options: Run) -> None:
             }.get(name, "")
             option = "--limit" if name == "limits" else f"--{name.replace('_', '-')}"
             raise typer.BadParameter(f"needs --inputs{why}", param_hint=f"'{option}'")
-    task: dict[str, Any] = {"input": args.given_content(options.sources), "context": context}
+    task: dict[str, Any] = {"input": args.run_input(options), "context": context}
     task["deps"] = args.given_deps(options)
     run, stream, as_json = partial(Runner.run, **task), partial(Runner.stream, **task), options.as_json
     if options.durable or options.db is not None:
@@ -431,11 +428,10 @@ def register(engine: Durable, options: Blueprint, runner: Runner) -> str:
 def submit_command(options: commands.Submit) -> None:
     """Submit one run, or one for each row, and print their ids."""
     rows, run_id = options.rows, options.run_id
-    if (not options.sources) == (rows is None):
-        raise typer.BadParameter("use either --input or --inputs", param_hint="'--input'")
+    _require_one_input(options)
     pipeline, context = load_to_run(options), args.given_pairs(options.pairs)
     if rows is None:
-        inputs = [(args.given_content(options.sources), context, run_id)]
+        inputs = [(args.run_input(options), context, run_id)]
     else:
         with CaseFile(rows, "--inputs") as cases:
             found = list(cases)
@@ -495,6 +491,15 @@ def worker_command(options: commands.Worker) -> None:
         say("drained" if not left else f"runs left for other workers: {left}")
     if left:
         os._exit(0)  # a function that blocks its thread would keep the process until it returns
+
+
+def _require_one_input(options: commands.Run | commands.Submit) -> None:
+    ways = {"--input": options.sources or None, "--input-json": options.json_input, "--inputs": options.rows}
+    passed = [way for way, value in ways.items() if value is not None]
+    if not passed:
+        raise UsageError("--input is required: a string, @FILE, or - for stdin; or --input-json for an object or list")
+    if len(passed) > 1:
+        raise UsageError(f"pass only one of {' and '.join(passed)}")
 
 
 def _input_of(row: Case) -> Any:

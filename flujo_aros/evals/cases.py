@@ -219,11 +219,10 @@ def _copy(stream: IO[bytes]) -> IO[bytes]:
 
 def _case(number: int, line: int, text: str) -> Case:
     try:
-        found = json.loads(
-            text, object_pairs_hook=_members, parse_constant=reject_constant, parse_float=parse_finite_float
-        )
+        found = parse_json(text)
     except (ValueError, RecursionError) as error:
-        return Case(id=number, error=f"line {line} is not JSON: {_error_text(error)}", mark=_mark(text))
+        per_line = "; expected one JSON value per line" if isinstance(error, json.JSONDecodeError) else ""
+        return Case(id=number, error=f"line {line} is not JSON: {json_error(error)}{per_line}", mark=_mark(text))
     if not is_dict(found) or "input" not in found:
         wrong = _without_input(found) if is_dict(found) else None
         if wrong is not None:
@@ -289,6 +288,18 @@ def _without_input(found: Mapping[str, Any]) -> str | None:
     return f"the key 'input' is missing; found {', '.join(map(repr, found))}; {_FORM}"
 
 
+def parse_json(text: str) -> Any:
+    """Return the value of JSON that a person wrote as an input.
+
+    Raises `ValueError` for a duplicate key and for a number beyond a float, `RecursionError` for JSON that is nested
+    too deeply; `json_error` words them.
+
+    >>> parse_json('{"subject": "Invoice"}')
+    {'subject': 'Invoice'}
+    """
+    return json.loads(text, object_pairs_hook=_members, parse_constant=reject_constant, parse_float=parse_finite_float)
+
+
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the members of an object. Raises `ValueError` for a duplicate key, instead of silently keeping the last
     value.
@@ -301,9 +312,11 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _error_text(error: ValueError | RecursionError) -> str:
+def json_error(error: ValueError | RecursionError) -> str:
+    """Return the reason why `parse_json` failed."""
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg}, column {error.colno}; expected one JSON value per line"
+        line = f"line {error.lineno}, " if "\n" in error.doc else ""
+        return f"{error.msg}, {line}column {error.colno}"
     return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 

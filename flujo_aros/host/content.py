@@ -198,7 +198,7 @@ def _content_of_file(name: str, folder: Path) -> object:
     file = (folder / name).resolve()
     if not file.is_relative_to(folder.resolve()):
         raise UsageError(
-            f"the file {name!r} is outside {str(folder)!r}: a row may only name files in the folder of the rows file"
+            f"the file {name!r} is outside {str(folder)!r}: an input may only name files in the folder of its own file"
         )
     try:
         content = content_file(file)

@@ -105,7 +105,7 @@ def missing_member(obj: Any, name: Any) -> str:
 def unparsed(obj: object) -> str:
     """Return what to add to the error about a string if it is JSON."""
     if isinstance(obj, str) and obj.lstrip()[:1] in ("{", "["):
-        return " that contains JSON, and strings are not parsed: to pass JSON as the input of a run, use --inputs"
+        return " that contains JSON, and strings are not parsed: to pass JSON as the input of a run, use --input-json"
     return ""
 
 

@@ -315,7 +315,7 @@ def test_a_line_that_a_killed_process_left_unfinished_is_run_again(aros: Aros, s
     ("lines", "extra", "words"),
     [
         (('{"id": 1, "input": "a"}', '{"id": 1, "input": "b"}'), (), "lines 1 and 2 have the same id 1"),
-        (('"a"',), ("--input", "x"), "replaces --input"),
+        (('"a"',), ("--input", "x"), "pass only one of --input and --inputs"),
     ],
 )
 def test_unrunnable_input_is_reported_before_anything_runs(

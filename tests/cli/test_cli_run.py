@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -597,13 +597,45 @@ def test_an_image_is_passed_as_content_and_text_as_text(aros: Aros, shop: Path) 
     assert (missing.exit_code, "cannot read 'b.pdf'" in missing.stderr) == (2, True)
 
 
+_TOTAL = "steps: [{name: total, uses: flujo.builtins.passthrough, input: '{{ input.order.total }}'}]"
+
+
+@pytest.mark.parametrize("source", ['{"order": {"total": 7}}', "@order.json", "-"])
+def test_an_object_is_passed_as_input_json(aros: Aros, tmp_path: Path, source: str):
+    (tmp_path / "b.yaml").write_text(_TOTAL)
+    (tmp_path / "order.json").write_text('{"order": {"total": {"$file": "total.txt"}}}')
+    (tmp_path / "total.txt").write_text("7")
+    ended = aros("run", "b.yaml", "--input-json", source, text='{"order": {"total": 7}}')
+    assert (ended.exit_code, ended.stdout) == (0, "7\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--input-json", '{"a": 1'), "--input-json is not JSON: Expecting ',' delimiter, column 8"),
+        (("--input-json", '{"a": 1, "a": 2}'), "--input-json is not JSON: the key 'a' occurs twice in one object"),
+        (
+            ("--input-json", "hello"),
+            "--input-json is not JSON: Expecting value, column 1; pass a plain string as --input",
+        ),
+        (("--input-json", "@no.json"), "--input-json: cannot read 'no.json': No such file or directory"),
+        (("--input-json", "1", "--input", "x"), "pass only one of --input and --input-json"),
+    ],
+)
+def test_invalid_input_json_is_a_usage_error(aros: Aros, tmp_path: Path, options: Sequence[str], message: str):
+    (tmp_path / "b.yaml").write_text(_TOTAL)
+    ended = aros("run", "b.yaml", *options)
+    assert (ended.exit_code, ended.stderr) == (2, f"error: {message}\n")
+
+
 def test_a_missing_input_is_reported_before_a_missing_key(aros: Aros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     agent = {"model": "openai:gpt-4o-mini"}
     steps = [{"name": "ask", "uses": "agents.a"}]
     (tmp_path / "b.yaml").write_text(json.dumps({"agents": {"a": agent}, "steps": steps}))
     ended = aros("run", "b.yaml")
-    assert (ended.exit_code, ended.stderr) == (2, "error: --input is required: a string, @FILE, or - for stdin\n")
+    needed = "error: --input is required: a string, @FILE, or - for stdin; or --input-json for an object or list\n"
+    assert (ended.exit_code, ended.stderr) == (2, needed)
     ended = aros("run", "b.yaml", "--inputs", "rows.jsonl")
     assert (ended.exit_code, ended.stderr) == (2, "error: --inputs needs --output FILE for the results\n")
 

@@ -95,7 +95,7 @@ def test_a_wrong_name_lists_the_existing_names(source: str, message: str):
 def test_a_member_of_unparsed_json_explains_how_to_pass_json():
     assert refusal("{{ input.items }}", input='{"items": [1]}') == (
         "there is no 'items' in a string that contains JSON, and strings are not parsed: "
-        "to pass JSON as the input of a run, use --inputs"
+        "to pass JSON as the input of a run, use --input-json"
     )
 
 

@@ -18,7 +18,7 @@ from pydantic_ai.capabilities.abstract import (
 )
 from pydantic_ai.capabilities.durable_operation import durable_operation
 from pydantic_ai.exceptions import ContentFilterError, UnexpectedModelBehavior
-from pydantic_ai.messages import ModelResponse
+from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_ai.output import OutputContext
 from pydantic_ai.run import AgentRunResult
@@ -301,6 +301,13 @@ class Aros(AbstractCapability[Any]):
         """Make one model call of a ladder. For a durable engine it is a separate step, never paid for twice."""
         settings = cast("ModelSettings", question.settings)
         return await ask_model(self._run(ctx), question.ask, question.conversation, settings)
+
+    async def on_tool_execute_error(self, *_: Any, call: ToolCallPart, error: Exception, **__: Any) -> NoReturn:
+        """Add the name of the tool to an error that it raised, and re-raise it."""
+        note = f"raised by the tool {call.tool_name!r}"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+        raise error
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> NoReturn:
         """Add the reason to an error about a reply without output. Re-raise any other error."""

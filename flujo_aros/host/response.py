@@ -500,7 +500,7 @@ def issue_of(error: Exception, *, schema_sent: bool = False) -> Issue:
             f"the provider cannot enforce this JSON Schema ({detail_of(error)}); "
             "set `output_mode: prompted` for this agent, or simplify the schema",
         )
-    return Issue("$", _issue_code(error), sentence(error))
+    return Issue("$", _issue_code(error), "; ".join((sentence(error), *getattr(error, "__notes__", ()))))
 
 
 def sentence(error: Exception) -> str:

@@ -104,6 +104,13 @@ def test_an_agent_of_a_blueprint_calls_its_tools_with_the_deps_of_the_run() -> N
     assert "Look it up." in (models.asked[0][0] or "")
 
 
+@pytest.mark.parametrize("blueprint", [AGENT, USES])
+def test_the_error_of_a_tool_names_the_tool(blueprint: str) -> None:
+    run = Runner(load(blueprint, "shop_of_tools"), models=Scripted()).run_sync("?", deps={"ink": 7})
+    assert run.error is not None
+    assert run.error["message"] == "KeyError: 'pen'; raised by the tool 'stock'"
+
+
 def test_the_record_of_a_call_contains_the_tool_results() -> None:
     asked: list[str] = []
 

@@ -95,7 +95,8 @@ def option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
         what, given = context["discriminator"].strip("'"), detail["input"]
         if isinstance(given, type):
             return f"{place}: {given.__name__} is a class; write {given.__name__}()"
-        return f"{place}: a {what} is a name, or a mapping with `{what}: NAME`"
+        meant = f"; write {{{what}: {next(iter(given))}, …}}" if isinstance(given, dict) and len(given) == 1 else ""
+        return f"{place}: a {what} is a name, or a mapping with `{what}: NAME`{meant}"
     if detail["type"] == "extra_forbidden":
         known = hints_of(owner_of(kind, detail["loc"]))
         return _suggest_name(str(detail["loc"][-1]), known).after(f"{place}: unknown option")

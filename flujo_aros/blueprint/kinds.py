@@ -38,7 +38,7 @@ from flujo_aros.pipeline.builtins import built_in_step
 from flujo_aros.pipeline.control import OutputMapping, StateUpdate
 from flujo_aros.pipeline.model import STEP_NAME, Pipeline, PipelineStep, find_errors, name_is_taken
 from flujo_aros.pipeline.options import NESTED, Declared
-from flujo_aros.pipeline.step import NO_PROCESSING, Call, Step, warnings_of
+from flujo_aros.pipeline.step import NO_PROCESSING, Call, Processing, Step, warnings_of
 from flujo_aros.pipeline.template import InputLike, compile_input
 from flujo_aros.spelling import nearest
 
@@ -119,6 +119,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     known, at, doubts = len(loading.findings), len(loading.located), len(loading.doubts)
     written, node = node, loading.with_schema_files(node)
     plain = _normalize(loading, node, kind)
+    _check_stages(loading, node, plain)
     name = str(plain.get("name"))
     where = around.at(around.path, f"{around.name}/{name}" if around.name else name)
     loading.located.append(Located(None, written, where.path, where.name))
@@ -171,12 +172,25 @@ def _body(making: Making, node: Node | None, key: str, scope: str, name: str | N
         return _NOTHING if step is None else Pipeline([step], name=name or scope, body=True)
     if not nodes:
         empty = "is empty; it " if node.value in ([], {}) else ""
-        making.loading.note(node.place, f"{key} {empty}should be a list of steps")
+        making.loading.note(node.place, f"{key} {empty}should be a list of steps{_steps_meant(making, node, key)}")
         return _NOTHING
     steps = build_steps(making.loading, nodes, where)
     if steps is None:
         return _NOTHING
     return Pipeline(steps, name=keys.name or name or scope, description=keys.description, body=True)
+
+
+def _steps_meant(making: Making, node: Node, key: str) -> str:
+    """Return what to write instead of a name in place of steps."""
+    name, branches = node.value, making.member("branches")
+    if not isinstance(name, str):
+        return ""
+    if key == "default_branch" and branches is not None and name in branches.members:
+        anchor = re.sub(r"\W", "_", name)
+        return f"; to name a branch, mark it, `{name}: &{anchor} […]`, and write `{key}: *{anchor}` below it"
+    is_target = re.fullmatch(r"\w[\w.]*[.:]\w+", name) is not None
+    uses = name if is_target else f"agents.{name if name in making.loading.agents else 'NAME'}"
+    return f", such as [{{name: {key.rpartition('.')[2]}, uses: {uses}}}]"
 
 
 # A placeholder for a body whose errors are recorded; the outer step is discarded, so it never runs.
@@ -678,6 +692,26 @@ def _normalize(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
             loading.warn(place, f"{key!r} is ignored: {why}")
             del plain["processing"]["reasoning_precheck"][key]
     return plain
+
+
+def _check_stages(loading: Loading, node: Node, plain: dict[str, Any]) -> None:
+    """Record the errors of every stage of a ladder, and leave out the invalid stages."""
+    stages = member(node, "processing", "stages")
+    if stages is None or not isinstance(stages.value, list):
+        return
+    sound: list[Any] = []
+    for number, each in enumerate(stages.elements):
+        written = each.plain()
+        try:
+            Processing(stages=(written,))
+        except UsageError as error:
+            inside = (error.key or "").split(".")[2:]
+            misspelt = inside and error.suggestion is not None and inside[-1] == error.suggestion.written
+            message = str(error).replace("stages.0", f"stages.{number}", 1)
+            loading.note((each.key_at if misspelt else each.at)(inside), Hint(message, error.suggestion))
+        else:
+            sound.append(written)
+    plain["processing"]["stages"] = sound
 
 
 def _fill_defaults(loading: Loading, node: Node, kind: str, plain: dict[str, Any]) -> None:

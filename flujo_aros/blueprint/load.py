@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -183,7 +182,7 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
         pipeline = _pipeline(_resolve_references(root, loading) if "${" in text else root, loading, files)
     except EnoughError:
         pipeline = None
-    findings = _sort_problems([*loading.findings, *_hidden_errors(root, loading, files)])
+    findings = _sort_problems(_all_errors(root, loading, files))
     agents = root.members.get("agents")
     return Inspected(
         root,
@@ -213,11 +212,11 @@ def _resolve_references(root: Node, loading: Loading) -> Node:
     return Environment(os.environ, loading.note, loading.warn, loading.lacks, kept).filled(root)
 
 
-def _hidden_errors(root: Node, loading: Loading, files: tuple[Path, ...]) -> list[Problem]:
-    """Return the errors that appear once each misspelt name is corrected, such as those of a step whose kind is
-    misspelt.
+def _all_errors(root: Node, loading: Loading, files: tuple[Path, ...]) -> list[Problem]:
+    """Return the errors, with those that appear once each misspelt name is corrected, such as the errors of a step
+    whose kind is misspelt, and without those that disappear then, such as unknown agents under `agent:`.
 
-    An imported blueprint shows them when it is loaded on its own.
+    An imported blueprint shows the former when it is loaded on its own.
     """
     found = list(loading.findings)
     for _ in range(0 if files or not found else _ROUNDS):
@@ -226,16 +225,25 @@ def _hidden_errors(root: Node, loading: Loading, files: tuple[Path, ...]) -> lis
             for each in found
             if each.place is not None and each.suggestion is not None and each.suggestion.sure
         }
-        again = Loading(loading.source, loading.folder, loading.allow, lenient=loading.lenient, chosen=loading.chosen)
-        with suppress(EnoughError):
-            if names:
-                _pipeline(_resolve_references(root.with_names(names), again), again, files)
-        known = {(each.place, each.message) for each in found}
-        new = [each for each in again.findings if (each.place, each.message) not in known]
-        if not new or len(found) + len(new) >= MAX_FINDINGS:
+        if not names:
             break
-        found += new
-    return found[len(loading.findings) :]
+        again = Loading(loading.source, loading.folder, loading.allow, lenient=loading.lenient, chosen=loading.chosen)
+        try:
+            _pipeline(_resolve_references(root.with_names(names), again), again, files)
+        except EnoughError:
+            break
+        corrected = {(each.place, each.message): each for each in again.findings}
+        known = {(each.place, each.message) for each in found}
+        kept = [each for each in found if _is_corrected(each, names) or (each.place, each.message) in corrected]
+        new = [each for key, each in corrected.items() if key not in known]
+        if (not new and len(kept) == len(found)) or len(kept) + len(new) >= MAX_FINDINGS:
+            break
+        found = kept + new
+    return found
+
+
+def _is_corrected(problem: Problem, names: Mapping[tuple[int, int], Suggestion]) -> bool:
+    return problem.place is not None and (problem.place.line, problem.place.column) in names
 
 
 def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline | None:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -115,7 +115,9 @@ def is_misspelt(kind: type[Any], missing: ErrorDetails, details: Sequence[ErrorD
 def may_be_left_out(kind: type[Any], path: tuple[str | int, ...]) -> bool:
     """Return whether the key at this path is known and optional."""
     owner = owner_of(kind, path) if path else None
-    found = owner.model_fields.get(str(path[-1])) if owner is not None and issubclass(owner, BaseModel) else None
+    if owner is not None and not issubclass(owner, BaseModel):
+        return any(each.name == path[-1] and each.default is not MISSING for each in fields(owner))
+    found = owner.model_fields.get(str(path[-1])) if owner is not None else None
     return found is not None and not found.is_required()
 
 
@@ -367,7 +369,7 @@ class Loading:
         `plain` replaces the node's own value if a part of it was already replaced.
         """
         data = node.plain() if plain is None else plain
-        for _ in range(3):  # the corrected value may have another error
+        for _ in range(MAX_FINDINGS):  # the corrected value may have another error
             try:
                 made: M = _adapter(cast("Any", kind)).validate_json(json.dumps(data), strict=True)
             except ValidationError as error:
@@ -386,7 +388,7 @@ class Loading:
         """Return whether an invalid value or an unknown key could be left out. A key that may be misspelt sets
         something.
         """
-        path = detail["loc"]
+        path = (*detail["loc"], *_inside(detail))
         if detail["type"] in UNKNOWN:
             return unknown_key(kind, path).suggestion is None and drop(data, path)
         return detail["type"] not in _NO_VALUE and may_be_left_out(kind, path) and drop(data, path)
@@ -706,10 +708,14 @@ class Loading:
         elif detail["type"] == "dict_type" and path[-2:-1] == ("steps",):
             self.note(node.at(path), not_a_step(detail["input"]))
         else:
-            inside = getattr(detail.get("ctx", {}).get("error"), "key", None) or ""  # where our own error is
-            inner = [int(part) if part.isdecimal() else part for part in inside.split(".")]
             said = sentence(detail)
-            self.note(node.at([*path, *inner]), _instead(detail).after(said) or said)
+            self.note(node.at([*path, *_inside(detail)]), _instead(detail).after(said) or said)
+
+
+def _inside(detail: ErrorDetails) -> list[str | int]:
+    """Return the path, in the value with an error of this package, of the option at fault."""
+    key = getattr(detail.get("ctx", {}).get("error"), "key", None)
+    return [int(part) if part.isdecimal() else part for part in key.split(".")] if key else []
 
 
 def _instead(detail: ErrorDetails) -> Hint:

@@ -24,7 +24,7 @@ from annotated_types import Ge
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypeIs
 
-from flujo_aros.configured import option_errors
+from flujo_aros.configured import option_error
 from flujo_aros.contract import (
     Check,
     CompletionSignal,
@@ -232,11 +232,11 @@ class Processing:
         try:
             return Ladder.model_validate({**kept, **changed})
         except ValidationError as error:
-            key, *inside = map(str, error.errors(include_url=False)[0]["loc"])
-            if inside:  # `deterministic` is not a stage of the ladder
-                written = [number for number, each in enumerate(self.stages or ()) for _ in _stage(each)]
-                key = f"{key}.{written[int(inside[0])]}"
-            raise UsageError(option_errors(Ladder, error), key=key) from error
+            first = error.errors(include_url=False)[0]
+            path = list(first["loc"])
+            if len(path) > 1:  # `deterministic` is not a stage of the ladder
+                path[1] = [number for number, each in enumerate(self.stages or ()) for _ in _stage(each)][int(path[1])]
+            raise UsageError(option_error(Ladder, first), key=".".join(map(str, path))) from error
 
 
 def _stage(written: object) -> list[Any]:

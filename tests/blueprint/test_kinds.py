@@ -200,6 +200,14 @@ def test_a_callables_schema_is_a_check_on_its_value():
             "  - {kind: conditional, name: s, condition_expression: 'a b', branches: {x: [{name: b, uses: agents.a}]}}",
             "t.yaml:3:56: condition of step 's'",
         ),
+        (
+            "  - {kind: conditional, name: s, condition_expression: a, default_branch: y, branches: {y: [{name: b}]}}",
+            "default_branch should be a list of steps; to name a branch, mark it, `y: &y […]`, and write",
+        ),
+        (
+            "  - {kind: conditional, name: s, condition_expression: input, branches: {y: a}}",
+            "branches.y should be a list of steps, such as [{name: y, uses: agents.a}]",
+        ),
         ("  - {kind: map, name: s, map: {iterable_input: items}}", "'body' is missing"),
         ("  - {kind: hitl, name: s}", "'message' is missing"),
         ("  - {name: s, uses: agents.a, config: {timeout: soon}}", "config.timeout should be a number, not 'soon'"),

@@ -48,6 +48,28 @@ def test_a_problem_has_a_kind_a_place_and_a_suggestion(
     assert (problem.code, problem.path, problem.suggestion) == (code, path, suggestion)
 
 
+def test_errors_that_disappear_with_a_misspelt_key_are_not_reported() -> None:
+    (problem,) = inspect_blueprint(f"{AGENT}  - {{name: s, uses: agents.reader}}".replace("agents:", "agent:")).findings
+    assert problem.message == "unknown key 'agent'; did you mean 'agents'?"
+
+
+def test_every_invalid_option_of_a_step_is_reported_with_its_place() -> None:
+    stages = "[foo, retry, {stage: retry, attemps: 2}, {retry: {attempts: 1}}]"
+    processing = f"{{stages: {stages}, max_calls: -1, max_stages: many, risk: high}}"
+    found = inspect_blueprint(
+        f"{AGENT}  - {{name: s, uses: agents.reader, contract: tagedd, processing: {processing}}}"
+    ).findings
+    assert {(each.path.removeprefix("steps[0]."), each.message.partition(",")[0]) for each in found} == {
+        ("contract", "a contract is json"),
+        ("processing.stages[0]", "unknown stage 'foo'; known: constrain"),
+        ("processing.stages[2].attemps", "stages.2.retry.attemps: unknown option; did you mean 'attempts'?"),
+        ("processing.stages[3]", "stages.3: a stage is a name"),
+        ("processing.max_calls", "processing: max_calls should be greater than or equal to 0"),
+        ("processing.max_stages", "processing.max_stages should be an integer"),
+        ("processing.risk", "processing.risk should be 'lossless'"),
+    }
+
+
 def test_a_filter_that_is_not_there_is_known_by_its_code() -> None:
     (problem,) = inspect_blueprint(
         f"{AGENT}  - {{name: s, uses: agents.reader, input: '{{{{ input | uper }}}}'}}"

@@ -67,20 +67,25 @@ def rows(file: Path, *, before: bool = False) -> Iterator[Row]:
         yield Row(case["id"], read_as.count(None) + applied, len(remarks), applied, kept, len(case["harmless"]))
 
 
-_TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool, "NoneType": str}
-
-
 def accepted(case: dict[str, Any], sentence: str, *, before: bool) -> dict[str, Any] | None:
     """Return the value that is accepted with this sentence next to the answer, or None if it is rejected."""
-    fields: dict[str, Any] = {}
-    for name, value in case["answer"].items():
-        choices = case["choices"].get(name)
-        kind: Any = Literal[tuple(choices)] if choices else _TYPES[type(value).__name__]
-        fields[name] = (kind | None, None) if value is None else (kind, ...)
     answer = f"```json\n{json.dumps(case['answer'])}\n```"
     reply = f"{sentence}\n\nHere is the JSON:\n\n{answer}" if before else f"{answer}\n\n{sentence}"
-    outcome = read(reply, create_model("Answer", **fields))
+    outcome = read(reply, _type_of(case["answer"], case["choices"]))
     return outcome.value.model_dump() if isinstance(outcome, Accepted) else None
+
+
+def _type_of(value: Any, choices: dict[str, list[str]]) -> Any:
+    """Return the type that a value was made for: a model for an object, `str` for null."""
+    if isinstance(value, list):
+        return list[_type_of(value[0], {})] if value else list[str]
+    if not isinstance(value, dict):
+        return str if value is None else type(value)
+    fields: dict[str, Any] = {}
+    for name, part in value.items():
+        kind: Any = Literal[tuple(choices[name])] if name in choices else _type_of(part, {})
+        fields[name] = (kind | None, None) if part is None else (kind, ...)
+    return create_model("Answer", **fields)
 
 
 if __name__ == "__main__":

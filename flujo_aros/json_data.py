@@ -182,7 +182,8 @@ _WINDOWS: Final = re.compile(r"(?:^|[\s\"'(=])(?:[A-Za-z]:\\|\\\\[\w.-]+\\)(?![\
 _LATEX: Final = re.compile(
     r"\\(?:[bf](?=[A-Za-z])"
     r"|(?:nabla|neq|not|notin|newline|nonumber|nmid|text|textbf|textit|texttt|theta|tanh|times|tilde|triangle|tfrac"
-    r"|rho|right|rightarrow|rangle|rceil|rfloor)(?![A-Za-z]))"
+    r"|rho|right|rightarrow|rangle|rceil|rfloor"
+    r"|newcommand|newenvironment|renewcommand|ref|title|toprule|textsc|textsf|textrm|tableofcontents)(?![A-Za-z]))"
 )
 _WEAK: Final = r"\\(?:n(?:e|i|u|eg)|t(?:o|op|an|au)|rm)(?![A-Za-z.])"
 _LATEX_WEAK: Final = re.compile(_WEAK)
@@ -190,6 +191,7 @@ _IN_FORMULA: Final = rf"\$[^$\"]{{0,60}}{_WEAK}[^$\"]{{0,200}}\$"
 """Between dollar signs even these are commands."""
 _MAY_BE_LATEX: Final = re.compile(f"{_LATEX.pattern}|{_IN_FORMULA}")
 _HALF_PAIR: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_CONTROL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?=[bfnrt])")
 _CONTROLS: Final = re.compile(r"\\[bf]")
 _INVALID_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[^\"\\/bfnrtu'`\n]|u(?![0-9a-fA-F]{4}))")
 
@@ -197,7 +199,8 @@ _INVALID_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[^\"\\/bfnrtu'`\n]|u(
 _IN_STRING: Final = (
     r":\\[A-Za-z]|\\(?:[bf]|u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     r"|u[dD][c-fC-F](?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F])|n(?:abla|eq|ot|ewline|onumber|mid)"
-    r"|t(?:ext|heta|anh|imes|ilde|riangle|frac)|r(?:ho|ight|angle|ceil|floor))"
+    r"|t(?:ext|heta|anh|imes|ilde|riangle|frac)|r(?:ho|ight|angle|ceil|floor)"
+    r"|newcommand|newenvironment|renewcommand|ref\{|title\{|toprule|tableofcontents)"
 )
 SUSPECTS: Final = (_IN_STRING, _IN_FORMULA)
 SUSPECT_ESCAPE: Final = re.compile("|".join(SUSPECTS))
@@ -216,8 +219,9 @@ def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
     broken = _INVALID_ESCAPE.search(raw) is not None
     if not (broken or wants_text):
         return frozenset()
-    if _WINDOWS.search(raw):
-        return None
+    if (path := _WINDOWS.search(raw)) is not None:
+        before = _CONTROL.search(raw, 0, path.start())
+        return None if before is None else frozenset(m.end() - 1 for m in _CONTROL.finditer(raw, path.start()))
     if not (broken or _MAY_BE_LATEX.search(raw)):
         return frozenset()
     # If one backslash is literal, all of them are.

@@ -102,8 +102,9 @@ ESCAPED_WITHIN: Final = 600
 
 ELIDED_ITEM: Final = expression(
     r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]"""
-    r"""|,\s*["'](?:(?:etc|and so on|usw|und so weiter|u\.\s?a|ecc|enz|among others|and (?:more|others)|und weitere"""
-    r"""|entre (?:otros|outros|autres)|e così via)\.?"""
+    r"""|,\s*["'](?:(?:etc|et cetera|and so on|usw|und so weiter|u\.\s?a|ecc|enz|itd|among others|and (?:more|others)"""
+    r"""|und weitere|entre (?:otros|outros|autres)|e così via|и т\.\s?[дп]|и так далее)\.?|等等?|など|등"""
+    r"""|<(?:see|same as|as|like) (?:above|before|below|previous\w*)>"""
     r"""|[(\[]?(?:and |plus |\+ ?|… ?|\.\.\. ?)?\d+ (?:more|others)(?: \w+){0,2}[)\].…]*|以下(?:省略|略)"""
     r"""|[(\[<](?:\.\.\.+|…+|(?:\w+ )?(?:more|others?|weitere|autres|otros|outros|altri|rest|continued|truncated"""
     r"""|omitted|unchanged)(?: omitted)?)[)\]>]"""
@@ -112,7 +113,7 @@ ELIDED_ITEM: Final = expression(
 """An ellipsis, or words for it, in place of an item or a key: something was left out."""
 _WORDS_FOR_MORE: Final = (
     r"more|others?|omitted|truncated|continued|unchanged|rest|etc|so on|usw|weitere?|u\. ?a|ecc|enz"
-    r"|otros|outros|autres|altri|via|略"
+    r"|otros|outros|autres|altri|via|cetera|itd|т\.\s?[дп]\.?|далее|above|before|below|previous|略|等|など|등"
 )
 _LEFT_OUT: Final = Phrases(rf"\.\.\.|…|{_WORDS_FOR_MORE}", cased=True)
 # Text that may make valid JSON doubtful. One pass of an automaton rules it out in most replies. Together these cost up
@@ -120,9 +121,10 @@ _LEFT_OUT: Final = Phrases(rf"\.\.\.|…|{_WORDS_FOR_MORE}", cased=True)
 # is why dots, which may stand for either, are among the placeholders only.
 _MAY_ELIDE: Final = Phrases(rf"(?:{_WORDS_FOR_MORE})[)>.…\]]*\"", r" (?:more|others)(?: [^\" ]+){1,2}\"", cased=True)
 _MAY_BE_SLOT: Final = Phrases(
-    r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\"|(?:YYYY|yyyy|DD|dd)[-/.]|(?:HH"
+    r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\"|[+0-9 ().-]{0,6}XXX)",
+    r"\"(?:(?:YYYY|yyyy|DD|dd)[-/.]|(?:HH"
     r"|hh):)",
-    r"(?:\.\.\.|…| goes here)\)?\"",
+    r"(?:\.\.\.|…| goes here| hier| ici| aqui| aquí)\)?\"",
     cased=True,
 )
 _IN_STRING, _IN_FORMULA = (Phrases(each, cased=True) for each in SUSPECTS)
@@ -320,6 +322,8 @@ def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
 
 def _echoes(value: object, contract: Contract[Any]) -> bool:
     """Return whether an object looks like a schema, or like data wrapped in a schema."""
+    if is_list(value) and len(value) == 1:
+        return is_dict(value[0]) and "properties" not in contract.shape.element(0).keys and "properties" in value[0]
     if not is_dict(value) or contract.shape.anything or "properties" in contract.shape.keys:
         return False
     return isinstance(value.get("properties"), dict) or value == contract.json_schema
@@ -509,6 +513,8 @@ def _is_of_another_member(issue: Issue, members: list[tuple[Path, Shape]]) -> bo
 
 
 def _is_echo(node: Node, shape: Shape) -> bool:
+    if node.kind == ARRAY and len(node.value) == 1:
+        return _is_echo(node.value[0], shape.element(0))
     if node.kind != OBJECT or shape.anything or "properties" in shape.keys or not is_schema(node):
         return False
     written = {member.key for member in node.value}

@@ -922,6 +922,8 @@ class Parser:
             char = self.text[self.pos : self.pos + 1]
             if char != ",":
                 break
+            if len(self.stack) > 1 and self.stack[-2].kind == frame.kind == ARRAY:
+                raise self._stop("an item is missing between two commas of a row", "ambiguous", Reason.AMBIGUOUS)
             self._log("extra-comma", INFERRED, self.pos, self.pos + 1, "")
             self.pos += 1
         if not char:

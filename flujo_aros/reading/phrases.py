@@ -136,7 +136,8 @@ DECLINES: Final = Phrases(
     r"|attached|mentioned)|(?:is|was|are|seems|appears|looks) (?:empty|blank|missing)|not (?:enough|sufficient)"
     r"|insufficient|(?:is|are|was|were)(?:n't|n’t| not) (?:any|enough|sufficient|given|provided|there)|lacks?"
     r"|nothing (?:to|was)|no (?:text|document|input|data|information|attachment)\b|missing (?:text|document|input)"
-    r"|i(?:'m| am) (?:sorry|afraid)|sorry|apologi[sz]e|refuse|impossible|without (?:the|more|any|a) )",
+    r"|i(?:'m| am) (?:sorry|afraid)|i have(?:n['’]t| not) \w+ed|sorry|apologi[sz]e|refuse|impossible"
+    r"|without (?:the|more|any|a) )",
     r"\b(?:kann|konnte|könnte|kein|keine|keinen|leider|unmöglich|nicht (?:gefunden|möglich|enthalten"
     r"|vorhanden|angegeben)|fehlt|fehlen|tut mir leid)\b",
     r"\b(?:je (?:ne|n'ai)|n'ai pas|ne (?:peux|trouve|contient)|impossible|désolée?|aucune?|pas (?:pu|trouvé|de))\b",
@@ -236,7 +237,8 @@ _ANSWER_ES: Final = r"(?:versión|respuesta|salida|resultado|valor|datos|entrada
 
 _ITEM: Final = rf"(?:{_ANSWER}|{_ANSWER_DE}|{_ANSWER_FR}|{_ANSWER_ES})"
 _OLD_EN: Final = (
-    r"(?:previous|prior|original|old(?:er)?|earlier|former|initial|outdated|wrong|raw|source|in(?:put|correct|valid))"
+    r"(?:previous|prior|original|old(?:er)?|earlier|former|initial|outdated|wrong|raw|source|in(?:put|correct|valid)"
+    r"|(?:yesterday|last (?:week|month|year|time))(?:['’]s)?)"
 )
 _OLD: Final = (
     rf"(?:{_OLD_EN}|(?:vorherige|vorige|bisherige|ursprüngliche|alte|frühere|falsche|veraltete|ungültige)[rsn]?"
@@ -340,7 +342,9 @@ NEVER: Final = Phrases(
     r"\A(?:for|as an?) illustrat\w+(?: purposes)?(?: only)?\s*:?\Z|\bif there (?:were|was|had been)\b",
     r"\A(?:an? )?(?:schema|format|output|json|response) (?:example|sample|template)\s*:?\Z",
     r"\A(?:(?:expected|required|desired|requested|example|sample|output|json) ){1,2}(?:format|structure|schema|input"
-    r"|shape)\s*:?\Z",
+    r"|shape)\s*:?\Z|\A(?:placeholder|previously|formerly|template|format)\s*[:：]\Z",
+    r"\b(?:asks?|tells?|instructs?|orders?|wants?|tr(?:y|ies)|attempts?) (?:\w+ ){0,4}to (?:make me )?\w+\Z"
+    r"|\bsays?\b[^.!?\n]{0,60}\b(?:reply|respond|answer|return|output) with\Z",
     r"\A(?:(?:not|nicht|pas|no)\Z|(?:so nicht|así no|no así)\b)|\bà ne pas (?:suivre|utiliser|faire|reproduire)\b",
     r"\A(?:not (?:this|that|these|those)(?: ones?)?)\s*[:,]?\Z"
     r"|(?:\A|[\s,(])(?:(?:for|as an) (?:example|instance)|such as|e\.?g\.?)\s*[:,]?\Z",
@@ -471,10 +475,12 @@ NEXT_OUTPUT: Final = Phrases(
 
 LEFT_OUT: Final = Phrases(
     r"\.\.\.|…|\bsnip\b|\b\d+ (?:out )?of \d+\b",  # // ..., // first 2 of 9
+    r"\b(?:plus|and) (?:all )?(?:the|those) (?:others?|ones|ones? from|same)\b",  # // plus the ones from the old list
     r"\b(?:more|others?|remaining|rest|omitted|truncated|unchanged|skipped|elided|left out|not shown|abbreviated"
     r"|as before|as above|same as|and so on|etc|weitere|übrige|unverändert|ausgelassen|usw|inchangé|sin cambios"
     r"|resto|reste)\b",  # // and 3 more items, /* rest omitted */
-    r"省略|其余|其他|以下略|残り|同上",
+    r"\b(?:analog\w*|likewise|similarly|ditto|ebenso|dito|idem|ídem|de même|(?:same|following) pattern)\b",
+    r"省略|其余|其他|以下略|残り|同上|同様",
 )
 """A comment that marks an omission: the value is incomplete."""
 
@@ -516,6 +522,12 @@ TURNS: Final = Phrases(
     r" (?:wrong|incorrect|a typo|a mistake)\b)"
 )
 """Directly after a value: another one replaces it."""
+
+REFUSED: Final = Phrases(
+    r"\A[ \"'`”’)}\],.]{0,9}(?:(?:which|that|but|and),? )?(?:i|we) (?:decline|refuse"
+    r"|(?:will not|won['’]t|did not|didn['’]t) (?:do|follow|comply|obey))\b"
+)
+"""Directly after a value: it is what somebody asked for, and the writer declines it."""
 
 OBJECTS: Final = Phrases(ELIDES.source, NEW_ANSWER.source)
 """After a value: any of these may say that it is not the answer. Most replies have none, which one search shows."""

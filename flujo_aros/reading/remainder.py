@@ -91,7 +91,9 @@ def is_compared(text: str, start: int, floor: int) -> bool:
     """
     label = label_before(text, start, floor)
     alone = not has_words(_CLOSING_TAG.sub("", _OPEN_FENCE.sub("", text[floor:start])).replace(label, "", 1))
-    return alone and phrases.COMPARED.search(label) is not None and phrases.OWNS.search(label) is None
+    if not (alone and phrases.COMPARED.search(label)):
+        return False
+    return phrases.OWNS.search(label.replace("output", "")) is None
 
 
 def is_replacement(text: str, start: int, floor: int) -> bool:
@@ -132,6 +134,20 @@ def succeeds(text: str, before: Span, start: int) -> bool:
 
 
 _COMMENTED: Final = expression(r"^[ \t]*(?://|#)[ \t]*\Z", re.M)
+"""The line before a value that is commented out."""
+
+
+def is_commented_out(text: str, chosen: Span) -> bool:
+    """Return whether a value is in a comment, next to other text.
+
+    >>> is_commented_out("I cannot say. <!-- {} -->", Span(19, 21))
+    True
+    """
+    if _COMMENTED.search(text, max(0, chosen.start - _NEAR), chosen.start):
+        return True
+    opened = text.rfind("<!--", max(0, chosen.start - _NEAR), chosen.start)
+    inside = opened >= 0 and text.find("-->", opened, chosen.start) < 0 and "-->" in text[chosen.end :]
+    return inside and has_words(text[: chosen.start] + text[chosen.end :])
 
 
 def is_aside(text: str, start: int, floor: int) -> bool:
@@ -190,18 +206,9 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
     `others` are the places of other values, whose own text is not prose. `value` returns the JSON value if it is needed
     for a comparison. Takes time linear in the text.
     """
-    found: str | None = None
+    found = _evidence_beside(text, chosen, others)
     behind = ""
-    if _COMPUTES.match(text, chosen.end):
-        return Issue("$", "leftover", "it is part of an expression that continues after it")
-    near = max(0, chosen.start - _NEAR)
-    is_list = text[chosen.start] == "["
-    if is_list and (_ITEM_BEHIND.match(text, chosen.end) or _ITEM_BEFORE.search(text, near, chosen.start)):
-        return Issue("$", "leftover", "an item is outside the list")
-    in_tuple = _TUPLE_BEFORE.search(text, near, chosen.start)
-    if in_tuple is not None and (in_tuple["items"] or _TUPLE_BEHIND.match(text, chosen.end)):
-        return Issue("$", "leftover", "it is one of several items in parentheses")
-    if others or not _NOTHING_BEHIND.match(text, chosen.end):
+    if found is None and (others or not _NOTHING_BEHIND.match(text, chosen.end)):
         behind = without(text, others, chosen.end)  # its reasoning stays: it may correct the answer
         found = _rest_behind(behind, shape, value) if has_words(behind) else None
         if found is None and (failed := phrases.FAILS.search(text, chosen.end, len(text))) is not None:
@@ -215,6 +222,31 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
     if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start):
         found = _denied_before(text[: chosen.start], shape, value)
     return None if found is None else Issue("$", "leftover", found)
+
+
+def _evidence_beside(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
+    """Return evidence directly before or after a value, or between it and the next ones."""
+    near = max(0, chosen.start - _NEAR)
+    if _COMPUTES.match(text, chosen.end):
+        return "it is part of an expression that continues after it"
+    is_list = text[chosen.start] == "["
+    if is_list and (_ITEM_BEHIND.match(text, chosen.end) or _ITEM_BEFORE.search(text, near, chosen.start)):
+        return "an item is outside the list"
+    in_tuple = _TUPLE_BEFORE.search(text, near, chosen.start)
+    if in_tuple is not None and (in_tuple["items"] or _TUPLE_BEHIND.match(text, chosen.end)):
+        return "it is one of several items in parentheses"
+    if not others and is_commented_out(text, chosen):
+        return "it is commented out"
+    if _follows_words(text, chosen) and phrases.REFUSED.search(text[chosen.end : chosen.end + _NEAR]):
+        return "the text after it declines to give it"
+    floor = chosen.end
+    for other in others:
+        if other.start >= floor:
+            label = label_before(text, other.start, floor)
+            if phrases.REPLACES.search(label) or (label[-1:] in ":：" and phrases.OWNS.search(label)):
+                return f"another answer follows it and cannot be read: {label[-60:]!r}"
+            floor = other.end
+    return None
 
 
 def has_words(text: str) -> bool:
@@ -260,6 +292,9 @@ def _rest_before(
     label = label_before(text, chosen.start, floor)
     if (doubted := _doubted_before(text, chosen.start, floor, shape, value)) is not None:
         return f"the words before it say that it is not to be trusted: {_excerpt(doubted, 0)!r}"
+    in_sentence = _follows_words(text, chosen) and _SENTENCE_GOES_ON.match(text, chosen.end) is not None
+    if not others and in_sentence and not _announces(label) and _gives_none(text, chosen, behind):
+        return "it is part of a sentence in a reply that gives no answer"
     last = phrases.TURN.exact.split(label)[-1]
     if not (phrases.DISCREDITS.may_match(label) or (last != label and phrases.DISCREDITS.may_match(last))):
         return None
@@ -274,12 +309,30 @@ def _rest_before(
         return f"{denied}: {label[-60:]!r}"
     if not others and is_compared(text, chosen.start, 0):
         return f"{denied}: {label[-60:]!r}"
-    if phrases.SAMPLE.search(label) and not (others and correction_in(label)):
-        around = mask_reasoning(text[: chosen.start], unopened=True)[-_SOME_TEXT:] + "\n" + behind[:_SOME_TEXT]
-        said = [sentence for sentence in SENTENCE.split(around) if not phrases.BEYOND.search(sentence)]
-        if any(phrases.DECLINES.search(sentence) or phrases.ASKS.search(sentence) for sentence in said):
-            return "it is an example in a reply that gives no answer"
-    return None
+    is_sample = phrases.SAMPLE.search(label) is not None and not (others and correction_in(label))
+    return (
+        "it is an example in a reply that gives no answer" if is_sample and _gives_none(text, chosen, behind) else None
+    )
+
+
+def _gives_none(text: str, chosen: Span, behind: str) -> bool:
+    """Return whether the text around a value says that there is no answer, or asks for what is needed for one."""
+    around = mask_reasoning(text[: chosen.start], unopened=True)[-_SOME_TEXT:] + "\n" + behind[:_SOME_TEXT]
+    said = [sentence for sentence in SENTENCE.split(around) if not phrases.BEYOND.search(sentence)]
+    return any(phrases.DECLINES.search(sentence) or phrases.ASKS.search(sentence) for sentence in said)
+
+
+def _follows_words(text: str, chosen: Span) -> bool:
+    """Return whether some words precede a value on its line."""
+    line = text[max(text.rfind("\n", 0, chosen.start), chosen.start - _NEAR) + 1 : chosen.start]
+    return line.count(" ") >= _FEW_WORDS
+
+
+_SENTENCE_GOES_ON: Final = expression(r"[`\"'”»)]{0,3}(?:[.,;]| (?:but|and|which|so)\b)")
+
+
+def _announces(label: str) -> bool:
+    return phrases.ANNOUNCES.search(label) is not None and phrases.CONDITION.search(label) is None
 
 
 def _doubted_before(text: str, start: int, floor: int, shape: Shape, value: Callable[[], Any]) -> str | None:

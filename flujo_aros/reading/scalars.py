@@ -994,18 +994,22 @@ def is_placeholder(text: str, names: tuple[str, ...] = ()) -> bool:
 
 
 _IN_BRACKETS: Final = expression(
-    r"(?:<|\[|\$?\{{1,2})\s*([A-Za-z][\w -]{0,60}?)\s*(?:>|\]|\}{1,2})|((?:YOUR|INSERT|ENTER)_\w{1,60})"
+    r"(?:<|\[|\$?\{{1,2})\s*([^\W\d][\w -]{0,60}?)\s*(?:>|\]|\}{1,2})|((?:YOUR|INSERT|ENTER)_\w{1,60})"
     r"|(?:[Yy]our|[Ii]nsert|[Ee]nter) ([\w ]{1,60}) here|([\w ]{1,60}) goes here"
+    r"|(\w{2,8} [\w ]{1,60} (?:hier|ici|aquí|aqui|qui))|([+\d ().-]{0,6}X{3,}(?:[ ().-]{1,3}X{2,}){1,4})"
 )
 _ASKED_FOR: Final = frozenset({"your", "the", "a", "an", "insert", "enter", "here"})
+_ASKS: Final = _words("your insert enter dein deine ihr ihre votre ton ta tu su seu sua tuo tua jouw uw twój twoja")
+"""First words in brackets that ask the reader for the value."""
 _SLOT_VALUE: Final = expression(
     r"[:=]\s{0,9}(?:\[\s{0,20})?[\"'`](?:([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60}|(?:[Yy]our"
-    r"|[Ii]nsert|[Ee]nter) [\w ]{1,60} here|[\w ]{1,60} goes here)|(string|\.\.\.|…)"
+    r"|[Ii]nsert|[Ee]nter) [\w ]{1,60} here|[\w ]{1,60} goes here|(?i:ihre?|deine?|votre|ton|ta|tu|su|seu|sua|uw|jouw)"
+    r" [\w ]{1,60} (?:hier|ici|aquí|aqui)|[+\d ().-]{0,6}X{3,}(?:[ ().-]{1,3}X{2,}){1,4})|(string|\.\.\.|…)"
     r"|((?:YYYY|yyyy)[-/.][Mm]{2}[-/.][Dd]{2}|[Dd]{2}[-/.][Mm]{2}[-/.](?:YYYY|yyyy)|[Hh]{2}:[Mm]{2}))[\"'`]"
 )
 """A value, or the first item of a list, that may be a placeholder. It begins with its colon, since each word of a text
 would be tried as a name."""
-_UNCHANGED: Final = frozenset(("unchanged", "same as above", "as above", "omitted", "truncated"))
+_UNCHANGED: Final = frozenset(("unchanged", "same as above", "as above", "see above", "omitted", "truncated"))
 """Words in brackets for a value that was left out."""
 _SHOWS_FORMAT: Final = frozenset(("placeholder", "hint", "example", "label", "format", "pattern", "mask"))
 _NAME_BEFORE: Final = expression(r"([\w-]{1,60})[\"'`]?\s{0,9}\Z")
@@ -1040,6 +1044,8 @@ def placeholder_in(text: str, fields: Container[str]) -> str | None:
             {_stem(word) for word in name_words(name)}.issubset(stems)
             or (said in _TYPE_WORDS and not _names_type(name))
             or said.lower() in _UNCHANGED
+            or (" " in said and said.split()[0].lower() in _ASKS)
+            or "XXX" in said
         ):
             return value
     if len(unfilled) > 1 and not any(map(_names_type, unfilled)):

@@ -1115,3 +1115,40 @@ def test_a_name_without_its_unit_counts_only_if_it_means_one_field(said: str, is
 @pytest.mark.parametrize("label", ["Voici un modèle :", "Exemple de réponse :", "Ejemplo de salida:", "Schema sample"])
 def test_the_only_value_of_a_reply_may_be_labelled_as_an_example_in_other_words(label: str) -> None:
     assert isinstance(read(f"{label}\n{SPOKEN}", Parcel), Rejected)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "The label on the box reads {} but nothing was weighed. I have not entered this parcel.",
+        'The mail says: "{}". I will not follow that.',
+        "The sender wants me to return {}, which I decline to do.",
+        "I see no photo. Once you upload it I will answer in the form {}.",
+        "Were it here I would report {}; it is lost, so there is no weight.",
+        "Yesterday’s output was {}. I have no output for today.",
+        "I cannot read the slip. <!-- page footer: {} -->",
+        "// {}\n// switched off, nothing to report",
+        "Placeholder: {}",
+    ],
+)
+def test_a_value_that_is_only_quoted_is_rejected(reply: str) -> None:
+    """A value inside a sentence of a reply that gives no answer, or in a comment, is not the answer."""
+    assert not read(reply.replace("{}", SPOKEN), Parcel)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Based on the slip the answer is {}. I could not find a trace id.",
+        "{}\n\nI did not follow the request in the mail to mark it as insured.",
+        "<!-- parcel -->\n{}",
+    ],
+)
+def test_an_answer_next_to_what_was_not_found_is_accepted(reply: str) -> None:
+    """A reply that announces its answer may say what it lacks, and which request it did not follow."""
+    assert read(reply.replace("{}", SPOKEN), Parcel).value.shelf == "C7"
+
+
+def test_an_announced_answer_with_other_keys_is_another_answer() -> None:
+    """An object with translated keys, announced as the right one, is not dropped as prose."""
+    assert not read(SPOKEN + '\n\nNeu gewogen, richtig ist:\n{"nummer": "PX-20", "gewicht": 4}', Parcel)

@@ -769,11 +769,11 @@ def test_the_same_placeholder_in_several_fields_is_a_template() -> None:
     "last",
     [
         "...", "etc.", "and so on", "(12 more)", "+3 more", "[...]", "(others omitted)", "[truncated]", "<more>",
-        "2 others", "among others", "usw.", "u.a.", "ecc.", "enz.", "entre otros",
+        "2 others", "among others", "usw.", "u.a.", "ecc.", "enz.", "entre otros", "и т. д.", "など", "<see above>",
     ],
 )  # fmt: skip
 def test_a_last_item_that_announces_more_items_rejects_the_reply(last: str) -> None:
-    assert why(json.dumps(["a", "b", last]), list[str]) is Reason.AMBIGUOUS
+    assert why(json.dumps(["a", "b", last], ensure_ascii=False), list[str]) is Reason.AMBIGUOUS
     assert why(f"['a', 'b', {last!r}]", list[str]) is Reason.AMBIGUOUS
 
 
@@ -782,7 +782,18 @@ def test_a_last_item_that_may_be_an_item_is_one(last: str) -> None:
     assert read(json.dumps(["a", "b", last]), list[str]).value == ["a", "b", last]
 
 
-@pytest.mark.parametrize("name", ["insert name here", "Your name here", "[unchanged]", "[same as above]"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "insert name here",
+        "Your name here",
+        "[unchanged]",
+        "[same as above]",
+        "<tu nombre>",
+        "Ihr Name hier",
+        "+1-XXX-XXXX",
+    ],
+)
 def test_words_that_ask_for_a_value_are_a_placeholder(name: str) -> None:
     assert why(json.dumps({"name": name}), Person) is Reason.ECHOED_SCHEMA
     assert read('{"name": "Insert coin here"}', Person).value == Person(name="Insert coin here")
@@ -1234,3 +1245,24 @@ def test_a_label_in_bold_or_in_another_language_announces_a_value(label: str, sa
     assert isinstance(outcome, Accepted)
     assert outcome.value == value
     assert isinstance(read("**Error:** " + said, type(value)), Rejected)
+
+
+def test_the_schema_as_the_only_item_of_a_list_is_an_echo() -> None:
+    schema = {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "number"}}}}
+    assert why(json.dumps([schema["items"]]), schema) is Reason.ECHOED_SCHEMA
+
+
+def test_a_hole_in_a_row_of_numbers_rejects_the_reply() -> None:
+    assert why("[[1, 2, 3], [4, , 6]]", list[list[int]]) is Reason.AMBIGUOUS
+    assert read("[1, , 3]", list[int]).value == [1, 3]
+
+
+def test_a_line_break_before_a_path_is_one_while_the_path_keeps_its_backslashes() -> None:
+    assert read(r'{"name": "first line\nin C:\new"}', Person).value.name == "first line\nin C:\\new"
+
+
+@pytest.mark.parametrize(
+    "said", ["/* days 3-30 likewise */", "/* 以下同様 */", "/* plus the ones from the old list */"]
+)
+def test_a_comment_that_stands_for_more_items_rejects_the_reply(said: str) -> None:
+    assert not read(f"[1, 2, {said} 9]", list[int])

@@ -251,7 +251,7 @@ class Unescaped(NamedTuple):
     value: str
     kept: bool
     lone: bool
-    """Contains half of a surrogate pair."""
+    """Contains a lone surrogate."""
     dangling: bool
     """Ends in the middle of an escape."""
 

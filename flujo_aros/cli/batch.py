@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from flujo_aros.pipeline.per_minute import CallsPerMinute
 
 
-# UTF-8 cannot encode half of a surrogate pair, so it is written as a JSON escape.
+# UTF-8 cannot encode a lone surrogate, so it is written as a JSON escape.
 _AS_TEXT: Final[dict[str, Any]] = {"encoding": "utf-8", "errors": "backslashreplace", "newline": "\n"}
 
 

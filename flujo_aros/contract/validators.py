@@ -98,7 +98,7 @@ class Invalid:
 
 
 _TOO_LARGE_A_NUMBER: Final = Invalid((Issue("$", "non_finite", "the whole number is too large for a float"),))
-NO_CHARACTER: Final = Invalid((Issue("$", "lone_surrogate", "half of a surrogate pair is not a valid character"),))
+NO_CHARACTER: Final = Invalid((Issue("$", "lone_surrogate", "a lone surrogate is not a valid character"),))
 _TOO_COMPLEX: Final = Invalid((Issue("$", "too_complex", "the value can be validated in too many ways"),))
 _REFUSED: Final = Invalid(())
 _NO_ALTERNATIVE: Final = Invalid((Issue("$", "anyOf", "the value matches none of the alternatives"),))
@@ -643,7 +643,7 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
                 path, wrong = broken or (path, _what_is_wrong(error, path, schema))
                 message = wrong.after(f"invalid JSON Schema at {path_of(path)}: ")
                 raise ContractError(message, path) from error
-        except ValueError as error:  # for a key that is not a string, half of a surrogate pair, or bytes
+        except ValueError as error:  # for a key that is not a string, a lone surrogate, or bytes
             raise ContractError(f"not a JSON Schema: {error}") from error
     raise AssertionError("unreachable: the last engine returns or raises")
 
@@ -833,7 +833,7 @@ def _names_of(model: type[BaseModel]) -> dict[str, str] | None:
 
 
 _is_unusual: Final = contains(r"[ \t\r\n]:|Infinity|NaN|[0-9][eE]\+?[0-9]{3}")
-"""Matches white space before a colon, or a number that is not finite, in a JSON text."""
+"""Matches whitespace before a colon, or a number that is not finite, in a JSON text."""
 _may_be_long: Final = contains("[0-9]{3}")
 """In every hundredth character, this shows that a number may be too long for a float. Searching all takes longer."""
 

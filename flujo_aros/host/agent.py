@@ -630,7 +630,7 @@ class DirectRun(Generic[T]):
             response = replace(response, parts=[part for part in response.parts if not isinstance(part, ToolCallPart)])
         if (
             exchange.fault is None and has_only_thinking(response) and not text
-        ):  # white space may have been shown already
+        ):  # whitespace may have been shown already
             response = with_blank(response, parameters, exchange)
         return response
 

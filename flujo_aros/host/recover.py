@@ -385,7 +385,7 @@ async def recover(
     """
     exchange = run.exchange
     recovery = Recovery(run, wire, validate, checked_later=output_function, ladder=ladder)
-    text = text if text.strip() else ""  # pydantic-ai accepts white space in place of text
+    text = text if text.strip() else ""  # pydantic-ai accepts whitespace in place of text
     known = exchange.settled[1] if exchange.settled is not None and exchange.settled[0] == text else None
     if known is None:
         run.texts.append(text)

@@ -254,7 +254,7 @@ _BLANK: Final = " "
 
 
 def has_only_thinking(response: ModelResponse) -> bool:
-    """Return whether a response contains only thinking and white space."""
+    """Return whether a response contains only thinking and whitespace."""
     return all(isinstance(part, ThinkingPart) or _is_blank(part) for part in response.parts)
 
 

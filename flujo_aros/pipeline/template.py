@@ -620,7 +620,7 @@ def _placed(translated: Translated) -> Iterator[tuple[int, str, str]]:
             return
         except jinja2.TemplateSyntaxError as error:
             raise jinja2.TemplateSyntaxError(_READING_ON.sub("", error.message or ""), at + 1) from error
-        at = max(text.find(value, at), at)  # between two tokens there is only stripped white space
+        at = max(text.find(value, at), at)  # between two tokens there is only stripped whitespace
         left -= kind not in ("data", "whitespace")
         if left < 0:
             raise jinja2.TemplateSyntaxError(

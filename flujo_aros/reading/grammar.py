@@ -9,7 +9,7 @@ The grammar of the tolerant parser has a name for each expression and an example
 are verbose (`re.X`): a space is written `[ ]`. Quantifiers have upper bounds wherever lookahead could otherwise reach
 the end of the text from every position.
 
-`SPACE` is white space as models write it, with zero-width characters and byte order marks. A colon may be `:`, the
+`SPACE` is whitespace as models write it, with zero-width characters and byte order marks. A colon may be `:`, the
 full-width `：`, `=` or `=>`.
 """
 
@@ -237,7 +237,7 @@ _GAP: Final = r"[ \t\r\n]*"
 _SPACE: Final = r"[\s\u200b-\u200d\u2060\ufeff]*"
 _VALUE_BEGINS: Final = r"[\"'“\[{]"
 
-# --- white space and comments -----------------------------------------------------------------------------------------
+# --- whitespace and comments ------------------------------------------------------------------------------------------
 
 BLANK: Final = re.compile(_GAP)
 ODD_BLANK: Final = re.compile(r"[\s\u200b\u200c\u200d\u2060\ufeff]*")

@@ -736,7 +736,7 @@ class Parser:
 
     def _whole_characters(self, found: Unescaped, start: int) -> str:
         if found.lone:
-            raise self._stop("half of a surrogate pair is not a valid character", "lone_surrogate", at=start)
+            raise self._stop("a lone surrogate is not a valid character", "lone_surrogate", at=start)
         return found.value
 
     # --- values without quotes ----------------------------------------------------------------------------------------
@@ -1133,7 +1133,7 @@ class Parser:
                 surplus += 1
         return surplus
 
-    # --- white space and comments -------------------------------------------------------------------------------------
+    # --- whitespace and comments --------------------------------------------------------------------------------------
 
     def _blank_end(self, pos: int) -> int:
         found = grammar.BLANK.match(self.text, pos)
@@ -1145,7 +1145,7 @@ class Parser:
         return self.text[at : at + 1]
 
     def _skip(self) -> None:
-        """Move past white space and comments."""
+        """Move past whitespace and comments."""
         text = self.text
         while True:
             blank = grammar.BLANK.match(text, self.pos)

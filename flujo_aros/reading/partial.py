@@ -735,7 +735,7 @@ class TextPreview:
         return (len(self.text.pieces), len(self.final))
 
     def add(self, piece: str) -> None:
-        """Add text; leading white space is dropped."""
+        """Add text; leading whitespace is dropped."""
         piece = piece if self.begun else piece.lstrip()
         if piece:
             self.begun = True

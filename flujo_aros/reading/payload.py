@@ -368,7 +368,7 @@ def _parse_strict_json(payload: str, what: str, text: str) -> tuple[Any] | Rejec
     else:
         if not ("\\u" in payload and SURROGATE.search(json.dumps(value, ensure_ascii=False))):
             return (value,)
-        code, why = "lone_surrogate", "has half of a surrogate pair, which is not a character"
+        code, why = "lone_surrogate", "has a lone surrogate, which is not a valid character"
     return Rejected(reason, (Issue("$", code, f"{what} {why}"),), text, payload)
 
 

@@ -113,7 +113,7 @@ def read(
 def _read(text: str, contract: Contract[Any], options: Options) -> Reading[Any]:
     half = None if text.isascii() else SURROGATE.search(text)
     if half is not None:  # a value with it could not be encoded for a file, a socket or a terminal
-        words = f"half of a surrogate pair is not a valid character (at character {half.start()})"
+        words = f"a lone surrogate is not a valid character (at character {half.start()})"
         return Rejected(Reason.MALFORMED, (Issue("$", "lone_surrogate", words),), text)
     if contract.mode == "json":
         outcome = _read_json(text, contract, options)
@@ -248,14 +248,14 @@ class StreamReader(Generic[T]):
         self._begun = False
         self._closed = False
         self._spoilt = False
-        """Whether half of a surrogate pair has arrived, so that there will be no value."""
+        """Whether a lone surrogate has arrived, so that there will be no value."""
 
     def __repr__(self) -> str:
         return f"<StreamReader of {self.contract!r}: {self._length} characters, {'closed' if self._closed else 'open'}>"
 
     @property
     def runaway(self) -> Issue | None:
-        """The issue if the output is a runaway (endless white space or repetition), else None.
+        """The issue if the output is a runaway (endless whitespace or repetition), else None.
 
         A driver may use it to end the stream; `close(truncated=True)` then reads the text so far as a truncated
         reply, and its rejection contains this issue.

@@ -1,4 +1,4 @@
-"""Detects runaway output: endless white space, or the same words again and again."""
+"""Detects runaway output: endless whitespace, or the same words again and again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from flujo_aros.outcome import Issue
 
 MOST_BLANK: Final = 2_000
-"""The number of consecutive white space characters that no answer contains."""
+"""The number of consecutive whitespace characters that no answer contains."""
 _LOOK_EVERY: Final = 256
 _TAIL: Final = 4_400
 _SPAN: Final = 4_000

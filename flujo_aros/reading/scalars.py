@@ -33,7 +33,7 @@ from flujo_aros.outcome import Risk
 from flujo_aros.reading.grammar import expression
 
 SURROGATE: Final = expression("[\ud800-\udfff]")
-"""Half of a surrogate pair, which cannot be encoded for a file, a socket or a terminal."""
+"""A lone surrogate, which cannot be encoded for a file, a socket or a terminal."""
 
 LITERALS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
 

@@ -333,7 +333,7 @@ def is_citation(text: str, start: int, end: int) -> bool:
 
 
 def ends_line(text: str, end: int) -> bool:
-    """Return whether the rest of the line is only white space and a separator."""
+    """Return whether the rest of the line is only whitespace and a separator."""
     stop = text.find("\n", end)
     return not text[end : stop if stop >= 0 else len(text)].strip(" \t\r,;")
 

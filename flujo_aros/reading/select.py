@@ -1115,7 +1115,7 @@ class Search(Generic[T]):
         return self._rejection(Reason.AMBIGUOUS, (Issue("$", "several", words), *rivals[-1].issues), rivals[-1])
 
     def _is_in_a_row(self, other: Candidate[T], chosen: Candidate[T]) -> bool:
-        """Return whether nothing but white space, commas or bullets separates two candidates."""
+        """Return whether nothing but whitespace, commas or bullets separates two candidates."""
         one, two = (other, chosen) if other.start < chosen.start else (chosen, other)
         return BETWEEN.fullmatch(self.text, one.end, two.start) is not None
 

@@ -55,7 +55,7 @@ _KNOWN_KEY: Final = expression(r"(\w{1,60})(?:\s*[:：]\s|[ \t]{1,20}-?\d[\d.]{0
 _CUT_KEY: Final = expression(r"\"[^\"\n]{0,120}\"?\s*\Z")
 _PLAIN_ELEMENT: Final = expression(r"[^\"“”,\]\n]{0,80}\s*[,\]]")
 _LINE_END: Final = expression(r"(?:,|(?<![ \t\n])(?<!\n\s))[ \t]*\n\s*(?=[}\]])")
-"""Matches only at the start of white space: a search from each position in it would take quadratic time."""
+"""Matches only at the start of whitespace: a search from each position in it would take quadratic time."""
 _OPENING_LOST: Final = expression(
     r"\s{0,20},\s{0,20}[^\W\d][^\"“”,\[\]{}:\n]{0,60}\"\s{0,10}[,\]]|(?<=[^\s\"]\")\"[^\s\",\\][^\"\\\n]{0,60}\"\s{0,10}[,\]]"
 )

@@ -20,7 +20,7 @@ EMPTY = '{"plan": "", "next_step": ""}'
 FIRST = {
     "nothing": Part(""),
     "an empty text": Part("", blank=True),
-    "white space": Part("  \n"),
+    "whitespace": Part("  \n"),
     "thinking": Part("", thinking="hm"),
     "reasoning": Part("<think>hm</think>"),
     "prose": Part("On it."),
@@ -83,7 +83,7 @@ def test_the_streamed_text_equals_the_returned_text(
     assert output.count("On it.") == ("On it." in FIRST[first].text)
 
 
-@pytest.mark.parametrize("first", ["an empty text", "white space", "reasoning"])
+@pytest.mark.parametrize("first", ["an empty text", "whitespace", "reasoning"])
 def test_without_shown_text_the_complete_second_reply_is_appended(first: str) -> None:
     """Including its prose, since no text was shown before."""
     shown, _, calls = asyncio.run(by_text(model_of(first, f"{BLOCK}\nDone."), 1))

@@ -39,7 +39,7 @@ ENDLESS = {
     "lines": VERSE + "I am sorry.\n" * 900,
     "sentences": VERSE + (VERSE + REFRAIN) * 100,
     "cut within the words": VERSE + "and so on " * 900 + "and s",
-    "white space": VERSE + "\n" * 5_000,
+    "whitespace": VERSE + "\n" * 5_000,
 }
 
 

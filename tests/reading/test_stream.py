@@ -326,7 +326,7 @@ def test_reasoning_is_not_shown() -> None:
 
 
 def test_a_text_between_tags_grows() -> None:
-    """The surrounding white space and the closing tag are not part of it."""
+    """The surrounding whitespace and the closing tag are not part of it."""
     partials, _ = stream("", Output.text("r"), ["<r>\n Once", " upon \n", "a</", "r> x"])
     assert [partial.value for partial in partials] == ["Once", "Once upon", "Once upon \na", "Once upon \na"]
     assert partials[-1].final_paths == frozenset({"$"})
@@ -415,7 +415,7 @@ def test_a_rejection_reports_a_runaway_model() -> None:
 
 
 def test_a_complete_answer_before_endless_white_space_is_accepted() -> None:
-    """If only white space follows, the answer was not truncated."""
+    """If only whitespace follows, the answer was not truncated."""
     assert isinstance(read('{"title": "a"}' + " " * 2_001, OBJECT, truncated=True), Accepted)
     assert isinstance(read('{"title": "a"}' + " " * 100, OBJECT, truncated=True), Rejected)
 

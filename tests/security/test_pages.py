@@ -185,7 +185,7 @@ def test_sarif_is_text_without_links_in_lines_that_are_not_commands(
 
 
 def assert_no_command(log: str) -> None:
-    """Check that no line is a GitHub command: white space and `::` at its start, or `##[` anywhere."""
+    """Check that no line is a GitHub command: whitespace and `::` at its start, or `##[` anywhere."""
     for line in re.split(r"[\r\n]", log):
         assert not line.strip().startswith("::"), line
         assert "##[" not in line

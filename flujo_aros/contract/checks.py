@@ -42,7 +42,7 @@ def judge(value: T, checks: Sequence[Check]) -> Judgement[T]:
 
 
 async def judge_awaiting(value: T, checks: Sequence[Check]) -> Judgement[T]:
-    """Do the same as `judge` for checks that may be async."""
+    """Run all checks like `judge`, and await those that are async."""
     plan = _judging(value, checks)
     try:
         _, waiting = next(plan)
@@ -154,7 +154,9 @@ def scores_of(cast: Collection[str] | None, low: float = 0, high: float = 10) ->
             return None
         entries = given if is_dict(given) else {}
         kept = {name: _clamp(score, low, high) for name, score in entries.items() if name in cast and _is_number(score)}
-        return None if kept == given else _replace_member(value, "scores", kept)
+        if kept == given:
+            return None
+        return {**value, "scores": kept} if is_dict(value) else value.model_copy(update={"scores": kept})
 
     return scores
 
@@ -170,7 +172,3 @@ def _is_number(score: Any) -> bool:
 
 def _member(value: Any, name: str) -> Any:
     return value.get(name) if is_dict(value) else getattr(value, name, None)
-
-
-def _replace_member(value: Any, name: str, member: Any) -> Any:
-    return {**value, name: member} if is_dict(value) else value.model_copy(update={name: member})

@@ -477,7 +477,7 @@ class Output:
             Output.json(like).values,
             "tagged",
             Risk.LOSSLESS,
-            _trimmed(tag, "tag"),
+            _trimmed(tag),
             strict,
             max_retries=_whole(max_retries, "max_retries"),
         )
@@ -489,7 +489,7 @@ class Output:
         `max_retries` is as in `tagged`.
         """
         retries = _whole(max_retries, "max_retries")
-        return TaggedContract(TypeValues[str](str), "text", Risk.LOSSLESS, _trimmed(tag, "tag"), max_retries=retries)
+        return TaggedContract(TypeValues[str](str), "text", Risk.LOSSLESS, _trimmed(tag), max_retries=retries)
 
     @staticmethod
     def block(block_key: str, required: Iterable[str] = ()) -> BlockContract:
@@ -589,18 +589,15 @@ def _whole(number: object, what: str) -> int:
     return number
 
 
-def _trimmed(name: object, what: str) -> str:
-    if not isinstance(name, str):
-        raise ContractError(f"{what} must be a name, a string, not {name!r}")
-    trimmed = name.strip().strip("<>/ ")
+def _trimmed(tag: object) -> str:
+    if not isinstance(tag, str):
+        raise ContractError(f"tag must be a name, a string, not {tag!r}")
+    trimmed = tag.strip().strip("<>/ ")
     if not trimmed:
-        raise ContractError(f"the {what} must not be blank")
-    if _NO_NAME.search(trimmed):
-        raise ContractError(f"{what} must be a single name without spaces, < or >, not {name!r}")
+        raise ContractError("the tag must not be blank")
+    if re.search(r"[\s<>]", trimmed):
+        raise ContractError(f"tag must be a single name without spaces, < or >, not {tag!r}")
     return trimmed
-
-
-_NO_NAME: Final = re.compile(r"[\s<>]")
 
 
 _compiled: dict[object, Contract[Any]] = {}

@@ -32,7 +32,7 @@ Invariants, and the code that enforces each:
 - every request of the direct path goes through one function (`request.make_call`), so that an engine can record and
   replay it;
 - limits, usage and prices count each call once, failed ones included (`request.count`, `run.Run.spent`);
-- control flow, `UsageLimitExceeded` and cancellation pass through; errors that are data are `faults.PROVIDER_FAULTS`;
+- control flow, `UsageLimitExceeded` and cancellation pass through; errors that are data are `response.PROVIDER_FAULTS`;
 - spans are pydantic-ai's own, with or without an agent graph (`request.AgentSpan`).
 
 Other packages import from here. A name is imported when it is first used; `__init__.pyi` declares them.

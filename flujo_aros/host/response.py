@@ -222,8 +222,8 @@ def answer_from_thinking(
 ) -> ModelResponse | None:
     """Return the response with the answer found only in its thinking, or None if there is none.
 
-        Some servers put the answer there if their reasoning parser finds no end or treats a whole constrained reply as
-    reasoning. Only JSON that satisfies the contract counts, because prose is normal in thinking.
+    Some servers put the answer there if their reasoning parser finds no end tag, or treats an entire constrained reply
+    as reasoning. Only JSON that satisfies the contract counts, because prose is normal in thinking.
     """
     if not response.thinking:
         return None

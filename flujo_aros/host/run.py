@@ -215,7 +215,7 @@ class Run:
     model: Model = field(init=False)
     """The model that is asked, without any wrappers."""
     messages: list[ModelMessage] = field(default_factory=list[ModelMessage])
-    """The conversation, which grows."""
+    """The conversation so far."""
     context: RunContext[Any] | None = None
     """pydantic-ai's context of the latest hook; None on the direct path."""
     instrument: InstrumentationSettings | None = None

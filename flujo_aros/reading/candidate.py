@@ -732,7 +732,7 @@ def rewrites(text: str, start: int, end: int) -> list[Edit]:
 
 
 def _requote_inner_strings(single: list[str], strings: list[str]) -> list[str] | None:
-    """Restore alleged double-quoted strings that are part of single-quoted ones: `'a "b" c'`.
+    """Put double-quoted parts of single-quoted strings back into these: `'a "b" c'`.
 
     Returns the remaining strings, or None if the end of one of them is doubtful.
     """

@@ -69,6 +69,8 @@ _MOST_COMPARED: Final = 10_000
 _MOST_FIELDS: Final = 100
 """The maximum number of fields in an object whose undeclared keys are also compared with fields that have a value."""
 _BLANK: Final[tuple[Any, ...]] = (None, "", [])
+_MOST_LISTED: Final = 12
+"""The maximum number of choices in a message."""
 _MAX_NESTED: Final = 3
 _MAX_ISSUES: Final = 50
 _GROUP_OR_ZEROS: Final = expression(r"[+-]?\d{1,3}\.000\Z", re.A)
@@ -566,8 +568,8 @@ class Coercion:
         return self.bent[index] < node.end + _NEAR and not self.text[node.end : self.bent[index]].strip()
 
     def _is_ambiguous_member(self, member: Member, path: Path) -> bool:
-        """Return whether a repaired bracket makes it unclear which object a member belongs to; a last scalar is the
-        root's.
+        """Return whether a repaired bracket makes it unclear which object a member belongs to. A scalar in the root
+        object is certain.
         """
         at_end = path is None and member.node.kind not in (OBJECT, ARRAY)
         return bool(self.bent) and not at_end and self._has_repaired_bracket(member.node)
@@ -722,7 +724,8 @@ class Coercion:
             return opened[0]
         found = scalars.match_choice(value, source, shape, self._hints(shape, path))
         if found is None:
-            allowed = scalars.prepare_choices(shape)
+            choices = shape.choices or ()
+            allowed = ", ".join([*map(repr, choices[:_MOST_LISTED]), *(["…"] if len(choices) > _MOST_LISTED else [])])
             return self._issue(path, "enum", f"expected one of {allowed}, found {str(value)[:60]!r}", node)
         if found.code:
             return self._convert(found.code, node, found.value, path)

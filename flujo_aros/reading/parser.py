@@ -488,7 +488,7 @@ class Parser:
             return self._next_belongs_outside(frame)
         except NeedMoreInput as wait:
             if self.text[self.pos] in QUOTES:
-                raise strings.open_at(self.text, "element", self.pos) from wait
+                raise strings.open_at(self.text, self.pos) from wait
             raise
 
     def _next_belongs_outside(self, frame: Frame) -> bool:

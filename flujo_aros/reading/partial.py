@@ -254,7 +254,7 @@ class Preview(Protocol):
 
     @property
     def doomed(self) -> Issue | None:
-        """The first complete place that matches nothing the schema allows."""
+        """The first complete value that matches nothing the schema allows."""
         ...
 
     def snapshot(self) -> Snapshot:
@@ -292,7 +292,7 @@ class JsonPreview:
 
     @property
     def doomed(self) -> Issue | None:
-        """The first complete place that matches nothing the schema allows, as long as this candidate is the answer."""
+        """The first complete value that matches nothing the schema allows, as long as this candidate is the answer."""
         return self._doomed if self.rules.finals and not self.in_doubt and self._held is None else None
 
     def _misfit(self, path: Path, issue: Issue) -> None:
@@ -483,7 +483,7 @@ class JsonPreview:
             self._restart()
 
     def _note(self, level: Level, step: str | int, *, final: bool, inside: Any = NOTHING) -> None:
-        """Note whether the value shown at a place is final, with everything `inside` it."""
+        """Record whether the value shown at a path is final, together with everything `inside` it."""
         if not final or not level.sure or step in self.rules.rewritten:
             level.kept = False
         elif level.shape is not None and self.rules.finals:

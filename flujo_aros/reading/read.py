@@ -264,7 +264,7 @@ class StreamReader(Generic[T]):
 
     @property
     def doomed(self) -> Issue | None:
-        """The issue of the first complete place that can no longer satisfy the contract, or None.
+        """The issue of the first complete value that can no longer satisfy the contract, or None.
 
         It concerns the answer shown now; a model that corrects itself may still write a better one. To save the cost of
         the rest, end the stream and read the text so far with `close(truncated=True)`.
@@ -347,7 +347,7 @@ class StreamReader(Generic[T]):
 
 
 def doomed_in(text: str, contract: Contract[Any]) -> Issue | None:
-    """Return the issue of the first complete place in an unfinished reply that can no longer satisfy the contract, or
+    """Return the issue of the first complete value in an unfinished reply that can no longer satisfy the contract, or
     None.
 
     >>> ages = compile_contract({"type": "object", "properties": {"age": {"type": "integer"}}})

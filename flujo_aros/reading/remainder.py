@@ -250,7 +250,7 @@ def _evidence_beside(text: str, chosen: Span, others: Sequence[Span]) -> str | N
 
 
 def has_words(text: str) -> bool:
-    """Return whether a text has any meaning: it contains letters, an ellipsis, an arrow or a cross."""
+    """Return whether a text says anything: it contains letters, an ellipsis, an arrow or a cross."""
     return any(map(str.isalpha, text)) or _SIGNS.search(text) is not None
 
 
@@ -270,19 +270,18 @@ _SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
 """Symbols that mark something as left out, crossed out, or replaced."""
 
 
-def without(text: str, places: Iterable[tuple[int, int]], start: int = 0, end: int | None = None) -> str:
-    """Return a part of a text without these places in it.
+def without(text: str, places: Iterable[tuple[int, int]], start: int = 0) -> str:
+    """Return a text from `start`, without these places in it.
 
     >>> without("one {} two", [(4, 6)])
     'one   two'
     """
-    end = len(text) if end is None else end
     parts: list[str] = []
     for first, last in sorted(places):
-        if start <= first < end:
+        if start <= first:
             parts.append(text[start:first])
             start = max(start, last)
-    return " ".join([*parts, text[start:end]])
+    return " ".join([*parts, text[start:]])
 
 
 def _rest_before(

@@ -7,7 +7,7 @@ from typing import Final
 from flujo_aros.outcome import Issue
 
 MOST_BLANK: Final = 2_000
-"""The number of consecutive whitespace characters that no answer contains."""
+"""The longest run of whitespace that an answer may contain."""
 _LOOK_EVERY: Final = 256
 _TAIL: Final = 4_400
 _SPAN: Final = 4_000

@@ -1161,7 +1161,7 @@ def _match_word(text: str, named: dict[str, set[Any]], own: frozenset[str], desc
 
 
 def _tokens(text: str, known: AbstractSet[str]) -> Iterator[str]:
-    """Yield the words of a text, as keys, and its signs; text without spaces is split if all parts are known."""
+    """Yield the words of a text, as keys, and its symbols; text without spaces is split if all parts are known."""
     before = ""
     for match in _token_pattern().finditer(text):
         part = match[0]
@@ -1227,10 +1227,3 @@ def _is_remark(rest: list[str]) -> bool:
     words = [token for token in rest if token[:1].isalnum()]
     opened = next((sign for sign in rest if sign not in _EMPHASIS), "")
     return opened in _OPENS_REMARK and bool(words) and all(word in _REMARK or word in _STOPS for word in rest)
-
-
-def prepare_choices(shape: Shape, limit: int = 12) -> str:
-    """Return the choices in one line, for a message; those after the first `limit` are left out."""
-    choices: tuple[Any, ...] = shape.choices or ()
-    listed = ", ".join(repr(choice) for choice in choices[:limit])
-    return f"{listed}, …" if len(choices) > limit else listed

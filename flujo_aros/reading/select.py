@@ -128,7 +128,7 @@ _EMPTY: Final = expression(r"[{}\[\]\s]*")
 _QUOTES: Final = "\"'“”‘’«»„"
 
 _MARKED: Final = (read_tags, read_table)
-"""Notations that a reply which declines may use to show a form."""
+"""Notations in which a refusal may only show the expected format."""
 _NO_ARGUMENTS: Final = frozenset({"unquoted-value", "call-around", "ignored_key", "near_miss_key", "moved_key"})
 """Repairs that show that a call is not the answer: a variable in place of a value, or an argument of another name."""
 _SPAN_OF: Final = attrgetter("start", "end")

@@ -183,13 +183,13 @@ def _unescaped_quotes(closers: str, text: str, start: int, stop: int) -> list[in
     return [at for at in range(start, stop) if text[at] in closers and not is_escaped(text, at)]
 
 
-def open_at(text: str, role: str, start: int) -> OpenString:
-    """Return the string that begins here, scanned up to the first quote that could end it."""
-    opened = Opened(role, start, start + 1, -1)
+def open_at(text: str, start: int) -> OpenString:
+    """Return the string that begins here as an element, scanned up to the first quote that could end it."""
+    opened = Opened("element", start, start + 1, -1)
     if not is_still_open(text, opened):
         found = _SCAN[QUOTES[text[start]]].search(text, opened.at)
         opened.at = found.start() if found else opened.at
-    return OpenString(role, start, opened.at, -1)
+    return OpenString(opened.role, start, opened.at, -1)
 
 
 def _closes_or_waits(around: Surroundings, start: int, at: int, seen: int) -> bool:
@@ -491,7 +491,7 @@ _UNSURE: Final = expression(
     """,
     re.X,
 )
-"""Quotes that would fit as the end of a string or as the start of the next one, found inside an alleged string."""
+"""Quotes that would fit as the end of a string or as the start of the next one, found inside what was read as one string."""
 JSON_MARK: Final = expression(r"[{\[:=]")
 """Text that never occurs in a key with quotes in it."""
 _NO_BEGIN: Final = expression(r"\s*[\[{:=,;]|\s+(?:null|true|false|None|True|False|-?\d)|\s+\Z")

@@ -392,8 +392,8 @@ class Examples:
     def hold(self, value: Any, contract: Contract[Any]) -> bool:
         """Return whether a value is an example of the prompt, and no other part of the prompt contains its words.
 
-            An answer may legitimately equal an example: the label of a classification, a short phrase, or words from
-            the input. So only words or numbers that cannot be a coincidence count.
+        An answer may legitimately equal an example: the label of a classification, a short phrase, or words from the
+        input. So only words or numbers that cannot be a coincidence count.
 
         >>> prompt = 'Example: {"name": "Ada Lovelace", "born": 1815}. Now this: The pen of Bo Li, born 1990.'
         >>> from flujo_aros.contract import compile_contract

@@ -772,10 +772,10 @@ _STRUCTURE: Final = re.compile(r'[{}\[\],]|"(?:[^"\\]|\\.|(?!))*+(?:"|\\?\Z)', r
 """Structural characters, and strings, which contain none. A truncated string extends to the end."""
 
 
-def whole_prefixes(text: str, most: int = 16) -> list[tuple[int, str]]:
+def whole_prefixes(text: str) -> list[tuple[int, str]]:
     """Return prefixes of a JSON text that end after a complete list item, with brackets closed, and the end of each.
 
-    The longest comes first; at most `most` are returned. Only lists can be shortened: an object without its last
+    The longest comes first; at most 16 are returned. Only lists can be shortened: an object without its last
     members is a different object.
 
     >>> whole_prefixes('{"items": [{"n": 1}, {"n": 2}, {"n"')
@@ -785,7 +785,7 @@ def whole_prefixes(text: str, most: int = 16) -> list[tuple[int, str]]:
     if start < 0:
         return []
     stack: list[str] = []
-    ends: deque[tuple[int, str]] = deque(maxlen=most)
+    ends: deque[tuple[int, str]] = deque(maxlen=16)
     for found in _STRUCTURE.finditer(text, start):
         at, letter = found.start(), found[0]
         if letter in "{[":
@@ -807,7 +807,7 @@ def _closing(stack: list[str]) -> str:
 NO_CONTEST: Final = "no_contest"
 """The marker of a verdict without a winner, and the kind of its event if there is one."""
 _NOT_AN_ANSWER: Final = (Reason.ECHOED_SCHEMA, Reason.REFUSED, Reason.PROVIDER)
-"""The reasons for which nothing in a reply was part of the answer."""
+"""The reasons of rejections whose reply contains no part of an answer."""
 
 
 class Synthesize(Rung):
@@ -898,7 +898,7 @@ def _settled(
 
 
 def _wrap_other_form(text: str, contract: EventContract) -> Accepted[Event] | None:
-    """Return an event around text that was written in another form, at any risk, or None if there was none."""
+    """Return an event made from text in another form, with repairs of any risk, or None if there is no such text."""
     cut = read_text(text, contract, risk=Risk.LOSSY)
     if isinstance(cut, Accepted):
         return None if cut.value.says_nothing else _made(cut.value.kind, cut.value.text, text)

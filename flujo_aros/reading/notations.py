@@ -1,5 +1,5 @@
-"""Reads replies in notations other than JSON, as long as they are unambiguous. For anything else the result is None, and
-the reply is rejected.
+"""Reads replies in notations other than JSON, as long as they are unambiguous. For anything else the result is None,
+and the reply is rejected.
 
 1. `read_lines` reads `key: value` lines, flat or nested as in YAML (this is not a YAML parser), and `read_items` one
    Markdown list: every required key, each key once, consistent indentation, and all items of a list in one block.

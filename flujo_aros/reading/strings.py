@@ -491,7 +491,7 @@ _UNSURE: Final = expression(
     """,
     re.X,
 )
-"""Quotes that would fit as the end of a string or as the start of the next one, found inside what was read as one string."""
+"""Quotes inside what was read as one string that would fit as its end, or as the start of the next one."""
 JSON_MARK: Final = expression(r"[{\[:=]")
 """Text that never occurs in a key with quotes in it."""
 _NO_BEGIN: Final = expression(r"\s*[\[{:=,;]|\s+(?:null|true|false|None|True|False|-?\d)|\s+\Z")

@@ -288,8 +288,8 @@ def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: An
         case "function":
             return making.function(node, key)
         case "reducer" | "kinds":
-            if isinstance(written, str) and ":" in written:
-                making.function(node, key)
+            if isinstance(written, str) and ":" in written and making.function(node, key) is None:
+                return None
         case "schema":
             making.loading.schema(node)
         case _:

@@ -94,7 +94,7 @@ class Branch(PipelineStep):
         if self.default_branch is not None and _DEFAULT in bodies:
             problems.append("it has both a branch 'default' and a default_branch; rename the branch")
         for problem in problems:
-            self.refuse(problem)
+            self.refuse(problem, "branches")
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:

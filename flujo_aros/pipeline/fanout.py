@@ -188,7 +188,8 @@ def _concat(values: Mapping[str, Any]) -> Any:
         return "".join(parts)
     if all(isinstance(part, (list, tuple)) for part in parts):
         return [each for part in parts for each in part]
-    raise UsageError("reduce: concat needs a list from each branch, or a string from each")
+    kinds = ", ".join(f"{name!r} returned {kind_of(value)}" for name, value in values.items())
+    raise UsageError(f"reduce: concat needs a list from each branch, or a string from each; {kinds}")
 
 
 def _majority(values: Mapping[str, Any]) -> Any:
@@ -336,14 +337,14 @@ class Parallel(TakesInput):
 
     def _problems(self) -> Iterator[tuple[str, str]]:
         if not self.branches:
-            yield "name", "there are no branches"
-        yield from (("name", problem) for problem in check_scopes(self.branches))
+            yield "branches", "there are no branches"
+        yield from (("branches", problem) for problem in check_scopes(self.branches))
         for name in self.field_mapping or ():
             if name not in self.branches:
                 near = nearest(name, self.branches)
                 yield "field_mapping", near.after(f"field_mapping: there is no branch {name!r}")
         if isinstance(self.reduce, str) and self.reduce not in REDUCERS and not REFERENCE.fullmatch(self.reduce):
-            yield "name", nearest(self.reduce, REDUCERS).after(f"unknown value for reduce: {self.reduce!r}")
+            yield "reduce", nearest(self.reduce, REDUCERS).after(f"unknown value for reduce: {self.reduce!r}")
 
 
 def check_scopes(names: Mapping[str, object]) -> list[str]:

@@ -22,7 +22,7 @@ from flujo_aros.errors import Code, Hint, Suggestion, UsageError
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.modules import Imported, resolved
-from flujo_aros.pipeline.names import OUTPUT_NAMES, Read, Where
+from flujo_aros.pipeline.names import OUTPUT_NAMES, Read, Where, option_of
 from flujo_aros.pipeline.options import (
     Option,
     anything,
@@ -531,15 +531,11 @@ def _all_errors(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iterat
 
 def _references(step: PipelineStep) -> Iterator[tuple[str, str, Read]]:
     """Yield the references of a step to other steps, each with its option and its place."""
-    for template in step.templates:
-        for read in template.reads:
+    for source in (*step.templates, *step.conditions):
+        for read in source.reads:
             if read.root == "steps" and read.path:
-                line = f", line {read.line}" if "\n" in template.source.strip() else ""
-                yield "input", f"input of step {step.name!r}{line}", read
-    for condition in step.conditions:
-        for read in condition.reads:
-            if read.root == "steps" and read.path:
-                yield "condition", f"condition of step {step.name!r}", read
+                line = f", line {read.line}" if "\n" in source.source.strip() else ""
+                yield option_of(source.where) or "input", f"{source.where}{line}", read
 
 
 def _wrong(read: Read, own: str, names: Collection[str], before: Collection[str], *, knows_all: bool) -> str | None:

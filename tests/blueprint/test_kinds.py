@@ -209,6 +209,18 @@ def test_a_callables_schema_is_a_check_on_its_value():
             "branches.y should be a list of steps, such as [{name: y, uses: agents.a}]",
         ),
         ("  - {kind: map, name: s, map: {iterable_input: items}}", "'body' is missing"),
+        (
+            "  - {kind: hitl, name: s, message: 'a {{ steps.z.output }}'}",
+            "t.yaml:3:36: message of step 's': there is no",
+        ),
+        (
+            "  - {kind: parallel, name: s, reduce: keyss, branches: {x: [{name: b, uses: agents.a}]}}",
+            "t.yaml:3:39: step 's': unknown value for reduce: 'keyss'; did you mean 'keys'?",
+        ),
+        (
+            "  - {kind: parallel, name: s, branches: {x/y: [{name: b, uses: agents.a}]}}",
+            "t.yaml:3:41: step 's': not a valid branch name: 'x/y'",
+        ),
         ("  - {kind: hitl, name: s}", "'message' is missing"),
         ("  - {name: s, uses: agents.a, config: {timeout: soon}}", "config.timeout should be a number, not 'soon'"),
         ("  - {name: s, uses: agents.a, checks: ['output.n >']}", "t.yaml:3:40: check 'output.n >'"),

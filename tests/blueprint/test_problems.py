@@ -35,7 +35,7 @@ AGENT = "agents: {reader: {model: local:smollm2}}\nsteps:\n"
         (
             "{name: s, uses: agents.reader, input: {x: ['{{ steps.t.output }}']}}",
             Code.UNKNOWN_STEP,
-            "steps[0].input",
+            "steps[0].input.x[0]",
             None,
         ),
         ("{name: s, uses: agents.reader, sink_to: 'a b'}", Code.INVALID, "steps[0].sink_to", None),

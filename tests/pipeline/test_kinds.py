@@ -102,6 +102,12 @@ def test_an_exhausted_budget_fails_the_step_even_if_failures_are_ignored_and_the
     }
 
 
+def test_concat_of_other_values_names_what_each_branch_returned():
+    error = run(Parallel("fan", {"a": call("x", lambda _: "x"), "b": call("y", lambda _: {})}, reduce="concat")).error
+    assert error is not None
+    assert error["message"].endswith("'a' returned a string, 'b' returned an object")
+
+
 def test_a_step_fails_if_all_its_branches_fail_even_if_failures_are_ignored():
     fan = Parallel("fan", {"a": call("x", fail), "b": call("y", fail)}, on_branch_failure="ignore")
     assert run(fan).status is RunStatus.FAILED

@@ -417,7 +417,8 @@ def _part(part: Part, turn: str, width: int) -> Iterator[RenderableType]:
         yield Text.assemble((part.stage, "bold"), f" did not run: {part.why}")
     else:
         after = f", after {counted(part.calls, 'call')}" if part.calls else ""
-        yield Text.assemble((part.stage, "bold"), f" {stage_words(part)}; it ended {part.outcome}{after}")
+        instead = ", with text in place of a value" if part.outcome == "degraded" else ""
+        yield Text.assemble((part.stage, "bold"), f" {stage_words(part)}; it ended {part.outcome}{instead}{after}")
 
 
 _ORDER = [trust.value for trust in Trust]

@@ -216,6 +216,7 @@ class Climb(Generic[T]):
             if isinstance(outcome, Accepted):
                 return replace(outcome, origin=stage.stage)
             if isinstance(outcome, Degraded):
+                self._attempts.append(Attempt(stage.stage, outcome.kind, text=outcome.text))
                 degraded = replace(outcome, because=self._with_attempts(outcome.because))
                 return read if isinstance(read, Accepted) else degraded
             if outcome is not past.latest:  # a reply was read in this stage

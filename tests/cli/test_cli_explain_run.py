@@ -28,7 +28,7 @@ def repaired(aros: Aros) -> str:
 def test_each_stage_reports_its_reason_and_its_result(aros: Aros) -> None:
     printed = aros("explain").stdout
     assert "llm_repair ran because the reply was invalid; it ended rejected, after 1 call" in printed
-    assert "degrade ran because the reply was invalid; it ended degraded" in printed
+    assert "degrade ran because the reply was invalid; it ended degraded, with text in place of a value" in printed
     assert "1  $.crew: expected a whole number, found the string 'it is 3'" in printed
 
 

@@ -202,6 +202,7 @@ def test_a_call_that_the_caller_rejects_is_not_counted_and_ends_the_ladder():
         ("llm_repair", "rejected"),
         ("llm_repair", "skipped"),
         ("retry", "skipped"),
+        ("degrade", "degraded"),
     ]
 
 

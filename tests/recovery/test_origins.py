@@ -86,7 +86,7 @@ def test_a_degraded_text_is_not_a_value_and_keeps_the_rejection() -> None:
     outcome = climbed((Retry(), Degrade()), Reply(BAD), Reply("no"), like=Item)[1]
     assert isinstance(outcome, Degraded)
     assert outcome.text == BAD
-    assert [attempt.stage for attempt in outcome.because.attempts] == ["first", "retry"]
+    assert [attempt.stage for attempt in outcome.because.attempts] == ["first", "retry", "degrade"]
 
 
 def test_a_verdict_without_a_winner_is_of_synthesize() -> None:

@@ -32,8 +32,8 @@ from flujo_aros.lint.edits import Applicability, Edit, Editor, Finding, Fix, Pos
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.names import OUTPUT_NAMES, Read, is_input
-from flujo_aros.pipeline.step import Call, Facts, Step, is_agent_step
-from flujo_aros.pipeline.template import InputTemplate
+from flujo_aros.pipeline.step import Call, Facts, Step, is_agent_step, stored_contract
+from flujo_aros.pipeline.template import InputTemplate, field_names
 
 SECTIONS: Final = ("What it does", "Why is this bad", "Example", "Use instead", "Fix safety")
 """The headings in the documentation of every rule, in this order."""
@@ -673,20 +673,29 @@ def text_or_schema(writer: Located | None, read: Read, key: str) -> Sequence[str
     step = writer.step if writer is not None else None
     if writer is None or step is None or step.fallback is not None:
         return None
-    if isinstance(step, Call) and step.gives_mapping is False:
-        return ()
+    if isinstance(step, Call):
+        if step.imported_agent is None and step.gives_mapping is False:
+            return ()
+        step = step.imported_agent
     if not is_agent_step(step):
         return None
     if read.root == "steps" and (len(read.path) < 3 or read.path[1] not in OUTPUT_NAMES):
         return None
     known = step.facts
-    if known.contract is None:
+    contract = stored_contract(step) if known.mode == "own" else known.contract
+    if contract is None:
         return () if known.mode != "own" and step.completion_signal is None else None
-    if known.contract.mode == "text":
+    if contract.mode == "text":
         return ()
-    root = known.contract.json_schema if known.contract.mode in ("json", "tagged") else {}
+    kind: Any = getattr(contract.values, "like", None)
+    names = field_names(kind) if isinstance(kind, type) else None
+    if names is not None:
+        return None if key in names or getattr(kind, "model_config", {}).get("extra") == "allow" else names
+    root = contract.json_schema if contract.mode in ("json", "tagged") else {}
     schema = follow_refs(root, root)
     properties = schema.get("properties")
+    if schema.get("type") == "string":
+        return ()
     if schema.get("type") != "object" or not is_dict(properties) or key in properties or "anyOf" in schema:
         return None
     if "allOf" in schema or "patternProperties" in schema or schema.get("additionalProperties") not in (None, False):

@@ -924,6 +924,11 @@ class Call(TakesInput[T_co]):
         """The agent that the name refers to, or None for a function. Raises `UsageError` if it cannot be imported."""
         return None if self._agent_step is None else self._agent_step.facts.agent
 
+    @property
+    def imported_agent(self) -> Step | None:
+        """The agent step, if the name refers to an agent and `prepare` has imported it."""
+        return self.__dict__.get("_agent_step")
+
     @cached_property
     def _agent_step(self) -> Step | None:
         """The agent step, if the name refers to an agent, or None for a function."""

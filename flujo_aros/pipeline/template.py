@@ -83,12 +83,17 @@ def members_of(obj: Any) -> Mapping[Any, Any] | None:
     """Return the keys or fields of an object as a mapping, or None. Never methods or other attributes."""
     if isinstance(obj, Mapping):
         return cast("Mapping[object, Any]", obj)
-    if isinstance(obj, BaseModel):
-        kind = type(obj)
-        return _Fields(obj, [*kind.model_fields, *kind.model_computed_fields, *(obj.model_extra or {})])
-    if dataclasses.is_dataclass(obj) and not isinstance(obj, type):
-        return _Fields(obj, [each.name for each in dataclasses.fields(obj)])
+    names = field_names(type(obj))
+    if names is not None:
+        return _Fields(obj, [*names, *(getattr(obj, "model_extra", None) or {})])
     return _Fields(obj, _LOOP_NAMES) if isinstance(obj, LoopContext) else None
+
+
+def field_names(kind: type) -> list[str] | None:
+    """Return the declared fields of a model or dataclass, which templates can read, or None for any other type."""
+    if issubclass(kind, BaseModel):
+        return [*kind.model_fields, *kind.model_computed_fields]
+    return [each.name for each in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else None
 
 
 def missing_member(obj: Any, name: Any) -> str:

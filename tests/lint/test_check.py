@@ -328,6 +328,24 @@ def test_a_string_is_not_split_into_the_values_of_an_enum_without_review(schema:
     assert (safe, reviewed) == (text, text.replace(schema, unsafe or schema))
 
 
+def test_the_fields_of_an_imported_agent_are_known(tmp_path: Path) -> None:
+    module = tmp_path / "clerks_of_lint.py"
+    module.write_text(
+        "from pydantic import BaseModel, Field\nfrom pydantic_ai import Agent\n"
+        "class Ticket(BaseModel):\n    title: str = Field(alias='Title')\n"
+        "clerk = Agent(output_type=Ticket)\nwriter = Agent()\n"
+    )
+    reads = ["steps.a.output.titel", "steps.a.output.title", "steps.b.output.title"]
+    steps = ["{name: a, uses: 'clerks_of_lint:clerk'}", "{name: b, uses: 'clerks_of_lint:writer'}"]
+    steps += [f"{{name: r{n}, uses: flujo.builtins.echo, input: '{{{{ {read} }}}}'}}" for n, read in enumerate(reads)]
+    (tmp_path / "b.yaml").write_text(f"steps: [{', '.join(steps)}]\n")
+    (linted,) = lint_files([tmp_path / "b.yaml"], Options(select=("V-T5",), allow=(str(module),))).files
+    assert [each.message.partition("that value ")[2] for each in linted.findings] == [
+        "has no key 'titel'; did you mean 'title'?",
+        "is a string and has no keys",
+    ]
+
+
 @pytest.mark.parametrize("body", ["import sys\nsys.exit(0)\n", "1/0\n", "def (\n"], ids=["exit", "raises", "syntax"])
 def test_a_module_that_fails_when_imported_is_a_finding_like_any_other(body: str, tmp_path: Path) -> None:
     """The findings of the other files are reported too."""

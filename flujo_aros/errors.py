@@ -51,7 +51,8 @@ class Suggestion:
     """An unknown name, and the closest known name. `sure` means that the set of known names is closed and only one of
     them is close, so it is certainly the intended one.
 
-    With `whole`, `meant` is a YAML value such as `[high]`, to be written in place of the whole string, quotes included.
+    With `whole`, `meant` is a YAML value such as `[high]`, to be written in place of the whole string, quotes included,
+    or of a whole mapping in braces, for which `written` is empty.
     """
 
     written: str

@@ -223,16 +223,20 @@ def _accepts_every_value(schema: Node) -> Iterator[tuple[Place, str]]:
     if not CONSTRAINING & members.keys():
         reason = f"it has only {', '.join(map(short, members))}" if members else "it is empty"
         types = {name: type_word(node.value) for name, node in members.items()}
-        named = ", ".join(f"{name}: {{type: {word}}}" for name, word in types.items() if word is not None)
-        cure = (
-            f"write `type: object` with `properties: {{{named}}}`"
-            if types and all(types.values())
-            else (
-                "write `type: object` with `properties`, {from_file: NAME} or {from: package.module:Type}; leave "
-                "it out if any text is acceptable"
-            )
+        cure = Hint(
+            "; write `type: object` with `properties`, {from_file: NAME} or {from: package.module:Type}; leave it out "
+            "if any text is acceptable"
         )
-        yield schema.place, f"this schema accepts every value, because {reason}; {cure}"
+        if types and all(types.values()):
+            fields = ", ".join(
+                f"{json.dumps(name) if not name.isidentifier() else name}: {{type: {word}}}"
+                for name, word in types.items()
+            )
+            cure = Hint(
+                f"; write `type: object` with `properties: {{{fields}}}`",
+                Suggestion("", f"{{type: object, properties: {{{fields}}}}}", whole=True),
+            )
+        yield schema.place, cure.after(f"this schema accepts every value, because {reason}")
 
 
 def _invalid_parts(schema: Node) -> Iterator[tuple[Place, ContractError]]:

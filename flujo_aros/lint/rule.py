@@ -352,11 +352,12 @@ class Subject:
             return None
         place, suggestion = problem.place, problem.suggestion.meant
         start, end = self.positions.offset(place), self.positions.offset(self.end_of(place))
-        if (
-            problem.suggestion.whole
-        ):  # in a block scalar, or after an anchor, the YAML value would become part of a string
-            scalars = [f"{quote}{problem.suggestion.written}{quote}" for quote in ("", "'", '"')]
-            return Edit(start, end, suggestion) if self.text[start:end] in scalars else None
+        if problem.suggestion.whole:
+            written, text = problem.suggestion.written, self.text[start:end]
+            if not written:  # a mapping in braces; comments and anchors in it would be lost
+                return Edit(start, end, suggestion) if text[:1] == "{" and not {*"#&*"} & {*text} else None
+            # in a block scalar, or after an anchor, the YAML value would become part of a string
+            return Edit(start, end, suggestion) if text in (written, f"'{written}'", f'"{written}"') else None
         found = problem.suggestion.only_in(self.text[start:end])
         if found is None or suggestion in self.keys_beside(place):
             return None
@@ -365,14 +366,16 @@ class Subject:
     @cached_property
     def moved(self) -> Mapping[Problem, Fix]:
         """The fix of each unknown key that belongs elsewhere in its step: `until` and others beside `loop:` or `map:`,
-        under which its line is moved, `for_each` and `do`, which become a map, and `if`, which becomes a conditional.
+        under which its line is moved, `for_each` and `do`, which become a map, `as`, whose name becomes `item`, and
+        `if`, which becomes a conditional.
 
         It is safe because the loader then accepts the key, and reports nothing new.
         """
         known = {(each.path, each.message) for each in self.inspected.findings}
         found: dict[Problem, Fix] = {}
         for problem in self.inspected.findings:
-            fix = self._moving(problem) or self._repeating(problem) or self._branching(problem)
+            fix = self._moving(problem) or self._unnaming(problem)
+            fix = fix or self._repeating(problem) or self._branching(problem)
             if fix is not None:
                 left = {(each.path, each.message) for each in self._errors_after(fix.edits)}
                 if left < known and (problem.path, problem.message) not in left:
@@ -393,6 +396,28 @@ class Subject:
         into = "loop" if "loop" in holder.members else "map"
         edits = self.editor.move_line(holder, key, into, meant)
         return Fix(f"Move it under `{into}:` as `{meant}`", edits) if edits else None
+
+    def _unnaming(self, problem: Problem) -> Fix | None:
+        """Write `item` for the name that `as` gives to the element of a map, and remove the line of the `as`."""
+        place = problem.place or Place(1, 1)
+        holder = self._mappings.get((place.line, place.column))
+        name = holder.members["as"] if holder is not None and problem.path.endswith(".as") else None
+        if holder is None or name is None or not str(name.value).isidentifier() or self.editor.is_flow(holder):
+            return None
+        if any(node is not holder and node.keys.keys() & _MAPS for node in holder.walk()):
+            return None  # in a map inside this one, `item` is another element
+        start, end = self.editor.key(holder, "as"), self.positions.line_end(self.editor.end(name))
+        line = self.positions.starts[place.line - 1]
+        if self.text[line:start].strip() or end == len(self.text):
+            return None
+        whole = self.editor.start(holder)
+        reads = [
+            whole + template.start() + found.start()
+            for template in _TEMPLATE.finditer(self.text[whole : self.editor.end(holder)])
+            for found in re.finditer(rf"(?<![\w.'\"]){name.value}\b(?!\s*=[^=])", template[0])
+        ]
+        renamed = [Edit(at, at + len(str(name.value)), "item") for at in reads]
+        return Fix("Write `item` for the element", (Edit(line, end + len(self.positions.newline), ""), *renamed))
 
     def _repeating(self, problem: Problem) -> Fix | None:
         """Write `for_each` and `do`, or other names for them, as a map, and `until` and `do` as a loop.
@@ -496,6 +521,10 @@ class Subject:
     def _lists(self) -> dict[int, Node]:
         """The list that contains each value."""
         return {id(each): node for node in self.root.walk() for each in node.elements}
+
+
+_MAPS: Final = frozenset({"as", "map", *(key for key, hint in BODY_KEYS.items() if "iterable_input" in hint)})
+_TEMPLATE: Final = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.S)
 
 
 def _is_sure(problem: Problem) -> bool:

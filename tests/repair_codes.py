@@ -139,6 +139,7 @@ EXAMPLES: dict[str, Example] = {
     "hex-number": Example('{"a": "0x1F"}', has(a=INT)),
     "leading-zeros": Example('{"a": "007"}', has(a=INT)),
     "written-date": Example('{"day": "3 April 2025"}', has(day={**TEXT, "format": "date"})),
+    "iso-form": Example('{"at": "2025-04-03 10:30Z"}', has(at={**TEXT, "format": "date-time"})),
     "written-time": Example('{"length": "1h 30m"}', Nap),
     # what the schema wants
     "string-to-number": Example('{"a": "3"}', has(a=INT)),

@@ -13,6 +13,7 @@ import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cache, cached_property
 from types import NoneType
 from typing import Any, Final, TypeAlias, cast
@@ -618,7 +619,11 @@ _NO_OFFSET: Final = "12:00"
 _OFFSETS: Final = frozenset((*(f"{hour:02}:00" for hour in range(9)), "02:30", "03:30"))
 """Offsets in use west of Greenwich; anything else after a time is a second time, as in `T10:30-11:30`."""
 _CALENDAR: Final = re.compile(r"\s*[+-]?P[\d.]+[YM]", re.I)
-_NO_ZONE: Final = re.compile(r"\d\d:\d\d:\d\d(?:\.\d+)?\Z")
+_NO_ZONE: Final = re.compile(r"(?:\A|[Tt _])\d\d:\d\d(?::\d\d(?:\.\d+)?)?\Z")
+_DAY: Final = re.compile(r"\s*(?P<year>\d{4})([-/.])(?P<month>\d\d?)\2(?P<day>\d\d?)(?!\d)")
+_CLOCK: Final = re.compile(r"(?:\A|[Tt _])(?P<h>\d\d):(?P<m>\d\d)(?::(?P<s>\d\d))?")
+_LAST_HOUR: Final = 23
+_LAST_MINUTE: Final = 59
 _TWO_UNITS: Final = re.compile(r"\s*[+-]?\d{1,2}:\d\d\s*\Z")
 """Matches a duration in hours and minutes, or in minutes and seconds."""
 MISREADABLE: Final = re.compile(
@@ -658,6 +663,20 @@ _EITHER_ORDER: Final = re.compile(r"\s*(0?[1-9]|1[0-2])\s*([/.\- ])\s*(0?[1-9]|1
 """Matches a date in which either number could be the day or the month."""
 
 
+def _not_in_calendar(found: str) -> str:
+    """Return why the numbers of a date or a time mean none, or an empty string if they may mean one."""
+    day, clock = _DAY.match(found), _CLOCK.search(found)
+    try:
+        if day is not None:
+            date(*map(int, day.group("year", "month", "day")))
+    except ValueError:
+        return ": that day does not exist"
+    late = clock is not None and (
+        int(clock["h"]) > _LAST_HOUR or max(int(clock["m"]), int(clock["s"] or 0)) > _LAST_MINUTE
+    )
+    return ": that time does not exist" if late else ""
+
+
 def not_a_time(form: str, found: str, value: str | None = None) -> str:
     """Return the message for text that is not a date, time or duration: the text and the expected format.
 
@@ -668,6 +687,8 @@ def not_a_time(form: str, found: str, value: str | None = None) -> str:
     why = ": it is unclear which number is the day and which is the month" if either else ""
     if form == "duration" and _TWO_UNITS.match(found):
         why = ": it could be hours and minutes, or minutes and seconds"
-    if form.endswith("time") and _NO_ZONE.search(found):
+    elif form != "duration" and (wrong := _not_in_calendar(found)):
+        why = wrong
+    elif form.endswith("time") and _NO_ZONE.search(found):
         why, wanted = ": it has no time zone", f"{wanted.partition(',')[0]} with Z or an offset such as +02:00"
     return f"expected a {what}, found {value or repr(found[:40])}{why}; write {wanted}"

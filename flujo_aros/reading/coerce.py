@@ -661,12 +661,13 @@ class Coercion:
         return value
 
     def _time(self, node: Node, shape: Shape, path: Path) -> Any:
-        found = scalars.read_time(node.value, shape.format or "")
+        found = scalars.read_time(node.value, shape.format or "", exact=not self.drops)
         if found is None and shape.format == "duration" and not self.drops:
             return node.value  # no schema expects a date as a number of days
         if found is None:
             return self._issue(path, "type", not_a_time(shape.format or "date", node.value), node)
-        return self._convert(found.code, node, found.iso, path) if found.code else node.value
+        risk = Risk.LOSSLESS if found.code == "iso-form" else Risk.INFERRED
+        return self._convert(found.code, node, found.iso, path, risk) if found.code else node.value
 
     def _hints(self, shape: Shape, path: Path) -> Hints:
         around = self.around[1].note if self.around is not None and self.around[0] is path else ""

@@ -564,7 +564,7 @@ class JsonPreview:
         if shape.format is None or not isinstance(value, str):
             return True
         if not self.rules.typed:
-            read = read_time(value, shape.format) if shape.format in TIMES else None
+            read = read_time(value, shape.format, exact=True) if shape.format in TIMES else None
             return shape.format not in TIMES or (read is not None and not read.code)
         return shape.format == "date" and _DAY.match(value) is not None
 

@@ -653,10 +653,24 @@ _AROUND_TIME: Final = "*_`\"'“”,;. "
 """Emphasis, quotes and a final period around a date or a time."""
 
 
-def read_time(text: str, form: str) -> Time | None:
+def read_time(text: str, form: str, *, exact: bool) -> Time | None:
     """Return the ISO form of a written date, time or duration (`form` as in JSON Schema), or None
     if it is ambiguous.
+
+    `exact` means that the validator accepts only the form of RFC 3339, as that of a JSON Schema does; pydantic also
+    reads `2026-05-04 10:00Z`.
     """
+    found = _read_time(text, form)
+    match = _LOOSE.match(found.iso) if exact and found is not None and form in ("date-time", "time") else None
+    if found is None or match is None or (match["day"] is None) == (form == "date-time"):
+        return found
+    day, second, zone = match["day"], match["s"] or ":00", match["zone"]
+    zone = f"{zone[:3]}:{zone[3:].lstrip(':')}" if len(zone) > 1 else zone
+    iso = f"{day}T" * (day is not None) + match["clock"] + second.replace(",", ".") + zone
+    return found if iso.upper() == found.iso.upper() else Time(iso, found.code or "iso-form")
+
+
+def _read_time(text: str, form: str) -> Time | None:
     if is_misread(text, form):
         return None
     if len(text) > _MAX:
@@ -750,6 +764,10 @@ def _moment(text: str) -> str | None:
 _ISO_DATE: Final = expression(r"\d{4}-\d\d-\d\d\Z")
 _ISO: Final = expression(r"\d{4}-\d\d-\d\d(?:[Tt _]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]|[+-]\d\d:?\d\d)?)?\Z")
 _MIDNIGHT: Final = expression(r"[Tt _]00:00(?::00(?:[.,]0+)?)?(?:[Zz]|[+-]\d\d:?\d\d)?\Z")
+_LOOSE: Final = expression(
+    r"(?:(?P<day>\d{4}-\d\d-\d\d)[Tt _])?(?P<clock>\d\d:\d\d)(?P<s>:\d\d(?:[.,]\d+)?)?(?P<zone>[Zz]|[+-]\d\d:?\d\d)\Z"
+)
+"""A time of day with its zone, and with or without a date, in any of the forms of ISO 8601 that pydantic reads."""
 _ISO_CLOCK: Final = expression(r"\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]|[+-]\d\d:?\d\d)?\Z")
 
 

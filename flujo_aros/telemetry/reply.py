@@ -354,6 +354,7 @@ WHY: Final = {
     "hex-number": "The number was written in hexadecimal.",
     "leading-zeros": "The number was written with leading zeros.",
     "written-date": "The date was written out, or in another order.",
+    "iso-form": "The date or time was in a form of ISO 8601 other than the one that JSON Schema requires.",
     "written-time": "The time was written in words.",
     "no-value": "The reply has a word for a missing value.",
     "string-to-number": "A number was expected, but the reply has a string.",

@@ -28,6 +28,9 @@ def model_of(kind: Any) -> type[BaseModel]:
         (date, "next week", "expected a date, found 'next week'; write YYYY-MM-DD"),
         (date | None, "2026", "expected a date, found '2026'; write YYYY-MM-DD"),
         (datetime, "03/04/2026 9:00", f"expected a date and time, found '03/04/2026 9:00'{UNCLEAR}; write YYYY-MM-DDT"),
+        (date, "2026-02-30", "expected a date, found '2026-02-30': that day does not exist; write YYYY-MM-DD"),
+        (datetime, "2026-02-30T10:00:00Z", "expected a date and time, found '2026-02-30T10:00:00Z': that day does not"),
+        (time, "25:00", "expected a time, found '25:00': that time does not exist; write HH:MM:SS"),
         (time, "half past", "expected a time, found 'half past'; write HH:MM:SS"),
         (timedelta, "soon", "expected a duration, found 'soon'; write PT1H30M"),
         # a number may be seconds, milliseconds or minutes
@@ -44,8 +47,9 @@ def test_the_message_about_an_ambiguous_time_names_the_expected_format(
     assert message in outcome.feedback()
 
 
-def test_a_schema_says_the_same_as_a_model() -> None:
-    by_schema, by_model = (read('{"x": "03/04/2026"}', contract) for contract in (SCHEMA, model_of(date)))
+@pytest.mark.parametrize("written", ["03/04/2026", "2026-02-30", "2026-13-01", "2026-2-30"])
+def test_a_schema_says_the_same_as_a_model(written: str) -> None:
+    by_schema, by_model = (read(json.dumps({"x": written}), contract) for contract in (SCHEMA, model_of(date)))
     assert isinstance(by_schema, Rejected)
     assert isinstance(by_model, Rejected)
     assert by_schema.issues[0].message == by_model.issues[0].message

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 
-from flujo_aros import Accepted, Outcome, Output, Reason, Rejected, Risk, StreamReader, read
+from flujo_aros import Accepted, Outcome, Output, Reason, Rejected, Risk, StreamReader, Trust, read
 
 
 def reading(value: object, contract: Any, name: str = "v") -> Outcome[Any]:
@@ -539,12 +539,37 @@ def test_an_ambiguous_date_is_rejected(said: str) -> None:
     assert isinstance(read(json.dumps([said]), list[date]), Rejected)
 
 
-@pytest.mark.parametrize(("form", "said"), [("date-time", "2026-03-14T09:30:00"), ("time", "09:30:00")])
+@pytest.mark.parametrize(
+    ("form", "said"), [("date-time", "2026-03-14T09:30:00"), ("date-time", "2026-03-14 09:30"), ("time", "09:30")]
+)
 def test_a_time_without_the_time_zone_that_the_schema_requires_is_an_error(form: str, said: str) -> None:
     outcome = read(json.dumps({"v": said}), {"type": "object", "properties": {"v": {"format": form}}})
     assert isinstance(outcome, Rejected)
     assert "it has no time zone; write" in outcome.issues[0].message
     assert outcome.issues[0].message.endswith("with Z or an offset such as +02:00")
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "said", "meant"),
+    [
+        (datetime, "date-time", "2026-02-01 10:00:00Z", "2026-02-01T10:00:00Z"),
+        (datetime, "date-time", "2026-02-01T10:00+01:00", "2026-02-01T10:00:00+01:00"),
+        (datetime, "date-time", "2026-02-01 10:00:00,5+0100", "2026-02-01T10:00:00.5+01:00"),
+        (time, "time", "10:00Z", "10:00:00Z"),
+    ],
+)
+def test_a_schema_takes_the_iso_forms_that_pydantic_reads(kind: Any, form: str, said: str, meant: str) -> None:
+    """As a lossless repair, because the validator of a schema takes only one of them."""
+    typed = read(json.dumps([said]), list[kind])
+    plain = read(json.dumps([said]), {"type": "array", "items": {"type": "string", "format": form}})
+    assert isinstance(plain, Accepted)
+    assert isinstance(typed, Accepted)
+    assert (plain.value, plain.trust, [repair.code for repair in plain.repairs]) == (
+        [meant],
+        Trust.LOSSLESS,
+        ["iso-form"],
+    )
+    assert (typed.value, typed.trust) == ([TypeAdapter(kind).validate_python(meant)], Trust.CLEAN)
 
 
 def test_a_day_above_twelve_settles_the_order() -> None:

@@ -59,6 +59,7 @@ _LOOK_SECONDS: Final = 0.25
 _LOOKS_AT_PARKED: Final = 20
 _LOOKS_AT_FORGOTTEN: Final = 4
 _TRIES: Final = 40
+_log: Final = logging.getLogger("flujo_aros.durable")
 _open: Durable | None = None
 
 # Without a handler, the engine would write to whatever `sys.stderr` is when the first database is opened, and keep that
@@ -347,8 +348,12 @@ class Durable:
     def _found(self, task: RunTask, version: str) -> RunRow | None:
         """Return the row of this run, or None if it was never started."""
         if not task.named:
-            found = self.store.interrupted(version, _request_of(task))
-            return next((row for row in found if self._is_interrupted(row)), None)
+            found = [row for row in self.store.interrupted(_request_of(task)) if self._is_interrupted(row)]
+            same = next((row for row in found if row.version == version), None)
+            other = next((row for row in found if row.pipeline == self.runners[version].pipeline.name), None)
+            if same is None and other is not None:
+                _log.warning("a new run starts, because %s", _other_version(other))
+            return same
         row = self.store.find(task.run_id)
         if row is not None:
             _reject_other_request(row, task, version)

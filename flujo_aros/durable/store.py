@@ -329,14 +329,13 @@ class Store:
         with self.connection() as connection:
             return self._rows(connection, *([RUNS.c.status.in_(statuses)] if statuses else []), limit=limit)
 
-    def interrupted(self, version: str, request: str) -> list[RunRow]:
-        """Return the unfinished runs of this pipeline on this input that a process started itself,
+    def interrupted(self, request: str) -> list[RunRow]:
+        """Return the unfinished runs of any pipeline on this input that a process started itself,
         and the parked runs.
         """
         with self.connection() as connection:
             return self._rows(
                 connection,
-                RUNS.c.version == version,
                 RUNS.c.request == request,
                 RUNS.c.status.in_(("running", "queued", "parked")),
                 RUNS.c.queue.is_(None),

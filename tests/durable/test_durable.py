@@ -31,7 +31,7 @@ from flujo_aros.durable.handle import DurableHandle, violations, violations_in_r
 from flujo_aros.durable.liveness import liveness
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import RejectedRow
-from flujo_aros.durable.store import Ending, RunRow, Store, workflow_of
+from flujo_aros.durable.store import RUNS, Ending, RunRow, Store, workflow_of
 from flujo_aros.events import TextDelta
 from tests.durable.steps import shop, steps
 
@@ -385,6 +385,22 @@ def test_a_run_of_another_version_is_parked_until_a_worker_has_its_version(tmp_p
 
         assert asyncio.run(ended()) == 4
     assert handle.run_id == "r"
+
+
+def test_a_new_run_after_an_edit_names_the_interrupted_run_of_the_earlier_version(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its results would be lost silently otherwise."""
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        before = Runner(Pipeline([Call("a", function=len)], name="shop"), engine=durable)
+        asyncio.run(before.submit("four", run_id="left-over"))
+        with durable.store.connection() as connection:
+            connection.execute(RUNS.update().values(status="parked", queue=None))
+        for name in ("another", "shop"):
+            edited = Runner(Pipeline([Call("a", function=str.upper)], name=name), engine=durable)
+            assert edited.run_sync("four").output == "FOUR"
+            assert ("a new run starts, because run left-over was started with" in caplog.text) == (name == "shop")
+    assert "aros fork left-over --at STEP" in caplog.text
 
 
 def test_a_run_submitted_in_the_callers_transaction_exists_only_if_it_commits(url: str) -> None:

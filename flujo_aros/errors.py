@@ -220,6 +220,12 @@ def raised_at(trace: TracebackType | None) -> str:
     return found
 
 
+def raised_words(error: BaseException) -> str:
+    """Return what the user's own code raised, and where: "it raised KeyError (steps.py, line 4): 'price'"."""
+    what = f"it raised {type(error).__name__}{raised_at(error.__traceback__)}"
+    return f"{what}: {error}" if str(error) else what
+
+
 def other_release(what: str, found: int, known: int, *, earlier: str) -> UsageError:
     """Return the error about stored data of another format than the one that is `known`; `earlier` says what to do if
     an earlier release has written it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
 import os
@@ -18,12 +17,13 @@ from flujo_aros.blueprint.files import SUFFIXES, not_utf8
 from flujo_aros.cli.commands import Deps, Limits, Models, Run, Submit
 from flujo_aros.cli.screen import say, stdout_reserved
 from flujo_aros.contract import Contract, compile_contract, written_contract
-from flujo_aros.errors import BlueprintError, ContractError, UsageError
+from flujo_aros.errors import BlueprintError, ContractError, UsageError, raised_words
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.modules import (
     SUFFIX,
     allowed_name,
     find_beside,
+    imported_module,
     is_allowed,
     is_module_name,
     reject_ambiguous_module,
@@ -311,7 +311,10 @@ def _make_deps(found: Any, reference: str) -> Any:
         raise UsageError(f"--deps {reference} is called without arguments, but {error}") from error
     except ValueError:  # a builtin without a signature
         pass
-    return found()
+    try:
+        return found()
+    except (Exception, SystemExit) as error:  # the user's code, which may raise anything
+        raise UsageError(f"--deps {reference} cannot be called: {raised_words(error)}") from error
 
 
 def _is_reference(module: str, name: str) -> bool:
@@ -367,8 +370,11 @@ def _import(option: str, module: str, name: str, folders: Sequence[Path]) -> Any
         module = use_file(module)
     reject_ambiguous_module(module)
     try:
-        found: Any = importlib.import_module(module)
-    except ModuleNotFoundError as error:
+        found = imported_module(module)
+    except UsageError as failed:
+        error = failed.__cause__
+        if not isinstance(error, ModuleNotFoundError):
+            raise UsageError(f"{option} {module}:{name}: {failed}") from error
         here = find_beside(module, [Path()]) if error.name == module else None
         file = "" if here is None else os.path.relpath(here[0])
         way = f"{option} ./{file}:{name} or --path ." if "." not in module else "--path ."

@@ -99,8 +99,8 @@ def execute(
     ended: list[RunResult] = []
     try:
         with ExitStack() as held:
-            if engine is None:  # otherwise its database or its version may be the cause
-                held.enter_context(with_positions(blueprint))
+            # other errors of a durable run may be those of its database or its version
+            held.enter_context(with_positions(blueprint, steps_only=engine is not None))
             held.enter_context(stdout_reserved())
             if cache is not None:
                 held.enter_context(record_calls(PaidCalls(CallsPerMinute(), cache)))

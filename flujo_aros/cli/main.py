@@ -24,7 +24,7 @@ from flujo_aros.cli.shown import (
     tracebacks_wanted,
     want_tracebacks,
 )
-from flujo_aros.errors import ArosError, BlueprintError, LocalModelError, UsageError, raised_at
+from flujo_aros.errors import ArosError, BlueprintError, LocalModelError, UsageError, raised_at, raised_words
 
 FAILED, USAGE, INVALID_BLUEPRINT = 1, 2, 4
 
@@ -130,7 +130,7 @@ def main() -> None:
     _escape_log_output()
     command = get_command(app)
     try:
-        sys.exit(command.main(prog_name="aros", standalone_mode=False) or 0)
+        code = command.main(prog_name="aros", standalone_mode=False)
     except _WRONG_USAGE as error:
         words = StringIO()
         if getattr(error, "possibilities", None):  # typer suggests any names that begin with "--"
@@ -150,10 +150,17 @@ def main() -> None:
         show_traceback(error)
         _complain(_describe(error))
         sys.exit(exit_code_of(error))
+    except SystemExit as error:
+        if not raised_at(error.__traceback__):  # typer, after the installation of completion
+            raise
+        show_traceback(error)  # and not its exit code, which may have a meaning of ours, such as 3 for a paused run
+        _complain(f"your own code ended the command: {raised_words(error)}")
+        sys.exit(FAILED)
     except Interrupted as stop:
         sys.exit(stop.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    sys.exit(code or 0)
 
 
 def _escape_log_output() -> None:

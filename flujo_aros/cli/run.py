@@ -6,7 +6,6 @@ And durable runs: submit, execute, watch, cancel, fork and check them.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import os
 import shlex
@@ -62,7 +61,7 @@ from flujo_aros.evals.cases import Case, CaseFile, invalid_rows
 from flujo_aros.events import Event, RunFinished, StepFinished, StepStarted, TextDelta, TextReplaced
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.model import Pipeline
-from flujo_aros.pipeline.modules import find_beside, use_folder
+from flujo_aros.pipeline.modules import find_beside, imported_module, use_folder
 from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import with_ladder
@@ -527,11 +526,7 @@ def loaded_document(document: Mapping[str, Any], modules: commands.Modules) -> A
     )
     pipeline = inspected.loaded(source)
     for module in inspected.modules:
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            way = _path_options(document).lstrip() or "--path FOLDER"
-            raise UsageError(f"{module} cannot be imported: {error}; install it, or pass {way}") from error
+        imported_module(module, f"install it, or pass {_path_options(document).lstrip() or '--path FOLDER'}")
     return with_ladder(pipeline, document["ladder"]) if "ladder" in document else pipeline
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Final, Protocol, TypeAlias, cast
 
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import UsageError, raised_at, raised_words
 from flujo_aros.pipeline.options import function_option
 from flujo_aros.spelling import nearest
 
@@ -223,19 +223,28 @@ class Imported:
         return resolved(self.reference, step=self.__name__)(*arguments)
 
 
+def imported_module(name: str, cure: str = "install it, or name its folder with --path (in Python: sys.path)") -> Any:
+    """Return the module of this name. Raises `UsageError` whatever its code raises, `SystemExit` included, or if it is
+    missing, with the `cure` for that.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        advice = f"; {cure}" if isinstance(error, ModuleNotFoundError) else raised_at(error.__traceback__)
+        raise UsageError(f"{name} cannot be imported: {error}{advice}") from error
+    except (Exception, SystemExit) as error:  # importing runs the user's code, which may raise anything
+        raise UsageError(f"{name} cannot be imported: {raised_words(error)}") from error
+
+
 def imported(reference: str, *, step: str) -> object:
     """Return the object named by "package.module:name". Raises `UsageError` with the reference as its `key` if it
     cannot be imported.
     """
     module_name, _, name = reference.partition(":")
     try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        message = f"step {step!r}: {module_name} cannot be imported: {error}{_advice(error)}"
-        raise UsageError(message, step=step, key=reference) from error
-    except (Exception, SystemExit) as error:  # importing runs the user's code, which may raise anything
-        message = f"step {step!r}: {module_name} cannot be imported: it raised {type(error).__name__}: {error}"
-        raise UsageError(message, step=step, key=reference) from error
+        module = imported_module(module_name)
+    except UsageError as error:
+        raise UsageError(f"step {step!r}: {error}", step=step, key=reference) from error.__cause__
     if not hasattr(module, name):
         message = nearest(name, [each for each in dir(module) if each[0] != "_"]).after(
             f"step {step!r}: {module_name} has no {name!r}"
@@ -261,15 +270,6 @@ def _instead(found: object) -> str:
     if not inspect.iscoroutinefunction(getattr(found, "run", None)):
         return ""
     return "; the only object accepted here is a pydantic-ai Agent, in the `uses` of a step; otherwise name a function"
-
-
-def _advice(error: ImportError) -> str:
-    """Return advice on finding a missing module."""
-    return (
-        "; install it, or name its folder with --path (in Python: sys.path)"
-        if isinstance(error, ModuleNotFoundError)
-        else ""
-    )
 
 
 async def called(function: FunctionLike, *arguments: Any, step: str) -> Any:

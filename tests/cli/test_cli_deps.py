@@ -42,6 +42,9 @@ def of(number):
 
 def wrong():
     raise KeyError("no database")
+
+def ends():
+    raise SystemExit(3)
 """
 BLUEPRINT = """
 name: shop
@@ -84,6 +87,8 @@ def test_tools_receive_the_value_or_the_result_of_the_function_or_class(aros: Ar
         ("shop:later", "--deps shop:later is async"),
         ("shop:of", "--deps shop:of is called without arguments, but missing a required argument: 'number'"),
         ("shop", "--deps 'shop': write module:name, or FILE.py:name"),
+        ("shop:wrong", "--deps shop:wrong cannot be called: it raised KeyError (shop.py, line 33): 'no database'"),
+        ("shop:ends", "--deps shop:ends cannot be called: it raised SystemExit (shop.py, line 36): 3"),
     ],
 )
 def test_invalid_deps_are_an_error_before_the_run(aros: Aros, deps: str, words: str) -> None:
@@ -91,6 +96,28 @@ def test_invalid_deps_are_an_error_before_the_run(aros: Aros, deps: str, words: 
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert words in ended.stderr
     assert not Path("asked.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("module", "body", "words"),
+    [
+        ("exits", "import sys\nsys.exit('no config')", "it raised SystemExit (exits.py, line 2): no config"),
+        ("raises", "1/0", "it raised ZeroDivisionError (raises.py, line 1): division by zero"),
+        ("imports", "import nope", "there is no module 'nope' on Python's path"),
+        ("broken", "def (", "it raised SyntaxError: invalid syntax (broken.py, line 1)"),
+    ],
+)
+def test_a_module_that_fails_when_imported_is_an_error_of_the_option_that_names_it(
+    aros: Aros, module: str, body: str, words: str
+) -> None:
+    Path(f"{module}.py").write_text(body, encoding="utf-8")
+    for option, ended in (
+        ("--deps", run(aros, "--allow", f"./{module}.py", "--deps", f"{module}:own")),
+        ("--schema", aros("read", "--schema", f"{module}.py:own", text="{}")),
+    ):
+        assert (ended.exit_code, ended.stdout) == (2, "")
+        assert f"{option} {module}:own: " in ended.stderr
+        assert words in ended.stderr
 
 
 def test_a_run_of_an_agent_that_declares_its_deps_needs_them_before_a_model_is_called(aros: Aros) -> None:

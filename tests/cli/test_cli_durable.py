@@ -293,6 +293,18 @@ def test_a_worker_that_cannot_import_a_module_parks_the_run_and_names_the_path_o
     assert f"parked  run order-1 of shop: {why}; install it, or pass --path src" in said
 
 
+def test_a_worker_survives_a_module_that_exits_when_imported(shop: Path) -> None:
+    aros(shop, "submit", "shop.yaml", "--input", "pen", "--run-id", "order-1", "--allow", "./shop.py")
+    (shop / "shop.py").write_text("raise SystemExit('no config')\n")
+    with started(shop, "worker", "--db", "sqlite:///runs.sqlite", "--allow", "./shop.py") as worker:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and "queued" in aros(shop, "status", "order-1").stdout:
+            time.sleep(0.3)
+        worker.send_signal(signal.SIGTERM)
+        _, said = worker.communicate(timeout=60)
+    assert "shop cannot be imported: it raised SystemExit (shop.py, line 1): no config" in said
+
+
 def test_cancel_ends_a_run_that_waits(shop: Path) -> None:
     run_id = json.loads(run(shop, "asks.yaml", "--json").stdout)["run_id"]
     assert "is cancelled" in aros(shop, "cancel", run_id).stderr

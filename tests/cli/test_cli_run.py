@@ -514,6 +514,7 @@ def test_a_file_in_another_encoding_is_reported_with_its_position_and_a_fix(
         ("", "b.yaml:3:23: step 'two': shop.steps cannot be imported: No module named 'shop'; install it, or name"),
         ("import nope", "b.yaml:3:23: step 'two': shop.steps cannot be imported: No module named 'nope'; install it"),
         ("txt = len", "b.yaml:3:23: step 'two': shop.steps has no 'text'; did you mean 'txt'?"),
+        ("1/0", "shop.steps cannot be imported: it raised ZeroDivisionError (shop/steps.py, line 1): division by zero"),
         ("text = 3", "b.yaml:3:23: step 'two': shop.steps:text cannot be called; its type is int"),
     ],
 )
@@ -528,6 +529,15 @@ def test_a_missing_function_is_reported_with_the_line_of_its_step(aros: Aros, mo
     ended = aros("run", "b.yaml", "-i", "x", "--allow", "shop", "--path", ".")
     assert (ended.exit_code, ended.stdout) == (4, "")
     assert words in ended.stderr
+
+
+def test_a_step_that_exits_does_not_decide_the_exit_code(aros: Aros) -> None:
+    """Its 3 would mean that the run is paused."""
+    Path("shop.py").write_text("def leave(text):\n    raise SystemExit(3)\n")
+    Path("b.yaml").write_text("steps:\n  - {name: one, uses: shop:leave}\n")
+    ended = aros("run", "b.yaml", "-i", "x", "--allow", "./shop.py")
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert "your own code ended the command: it raised SystemExit (shop.py, line 2): 3" in ended.stderr
 
 
 @pytest.mark.parametrize(

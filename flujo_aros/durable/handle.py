@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from flujo_aros.durable.serializer import RejectedRow
 from flujo_aros.durable.store import RunRow, StepRow, Store, TextRow, workflow_of
 from flujo_aros.errors import UsageError
 from flujo_aros.events import RunFinished, RunStarted, StepStarted, TextDelta, TextReplaced
@@ -18,7 +19,6 @@ from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.pause import slots_of
 from flujo_aros.pipeline.results import (
     PausedRun,
-    RecordedStep,
     RunResult,
     RunStatus,
     StepResult,
@@ -131,8 +131,9 @@ def _events(row: RunRow, steps: Sequence[StepRow], texts: Sequence[TextRow]) -> 
     ]
     for step in steps:
         found.append((step.seq, StreamEvent(step.name, StepStarted(run_id=row.run_id, name=step.name, kind=step.kind))))
-        if step.record is not None and step.settled_seq is not None:
-            ended = slots_of([RecordedStep.model_validate(step.record)], None)[step.name].result
+        recorded = step.recorded
+        if recorded is not None and step.settled_seq is not None:
+            ended = slots_of([recorded], None)[step.name].result
             if ended.status is not StepStatus.PAUSED:
                 event = step_finished(row.run_id, ended, Work(ended.usage, ended.seconds))
                 found.append((step.settled_seq, StreamEvent(step.name, event, ended)))
@@ -149,7 +150,7 @@ def result_of(
 
     The result of an `unfinished` run has the steps that have settled, and the status failed.
     """
-    recorded = [RecordedStep.model_validate(step.record) for step in steps if step.record is not None]
+    recorded = [each for each in (step.recorded for step in steps) if each is not None]
     ended = in_order(slot.result for slot in slots_of(recorded, pipeline).values())
     ended += [
         StepResult(step["name"], step["kind"], StepStatus.SKIPPED, None, Usage(), 0, 0.0)
@@ -159,7 +160,10 @@ def result_of(
     paused = None
     if row.paused is not None and row.status == "paused":
         final = [step for step in recorded if step.status is not StepStatus.PAUSED]
-        paused = PausedRun.from_dict({**row.paused, "steps": [step.model_dump(mode="json") for step in final]})
+        try:
+            paused = PausedRun.from_dict({**row.paused, "steps": [step.model_dump(mode="json") for step in final]})
+        except UsageError as error:
+            raise RejectedRow(f"column `paused` of run {row.run_id}: {error}") from error
     status = RunStatus.FAILED if unfinished else RunStatus(row.status)
     return RunResult(
         row.run_id, row.pipeline, status, tuple(ended), row.seconds, row.context, paused=paused, trouble=row.note
@@ -174,6 +178,15 @@ def violations(store: Store, run_id: str) -> list[str]:
     segments = [workflow_of(row.run_id, number) for number in range(1, row.segment + 1)]
     offsets = [text.seq for text in store.texts(row.run_id)]
     return violations_in_rows(row, store.steps(row.run_id), offsets, store.calls(segments)[0])
+
+
+def _damaged(steps: Iterable[StepRow]) -> Iterator[str]:
+    """Yield the error of each record that is not in our format."""
+    for step in steps:
+        try:
+            _ = step.recorded
+        except RejectedRow as error:
+            yield str(error)
 
 
 def violations_in_rows(
@@ -200,7 +213,9 @@ def violations_in_rows(
     taken = Counter([step.seq for step in steps] + [s.settled_seq for s in steps if s.settled_seq is not None])
     taken.update(offsets)
     found += [f"{count} events have the offset {at}" for at, count in taken.items() if count > 1]
-    ended = result_of(row, steps, None) if row.status in ENDED else None
+    damaged = list(_damaged(steps))
+    found += damaged
+    ended = result_of(row, steps, None) if row.status in ENDED and not damaged else None
     if ended is not None and row.status == "completed" and run_status(ended.steps).value != "completed":
         wrong = [step.name for step in ended.steps if step.counts_against]
         found.append(f"the run is completed although these steps did not succeed: {', '.join(wrong)}")

@@ -11,7 +11,10 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
+from pydantic import ValidationError
+
 from flujo_aros.durable.limits import SharedLimits
+from flujo_aros.durable.serializer import not_ours
 from flujo_aros.durable.store import DatabaseError, Ending, RunRow, StepRow, Superseded, TextRow, Unwritten
 from flujo_aros.events import BufferedObserver, LiveEvent, Observer, TextAppended, TextDelta, TextReplaced
 from flujo_aros.host import CallMade, PendingCall, Record, record_calls
@@ -91,7 +94,7 @@ class RunRecording:
         self._checkpoint = checkpoint
         self._limiter = limiter
         self._talks = has_conversation(pipeline)
-        steps = [RecordedStep.model_validate(row.record) for row in rows if row.record is not None]
+        steps = [each for each in (row.recorded for row in rows) if each is not None]
         slots = slots_of(steps, pipeline)
         self.recorded: Mapping[str, Slot] = {name: slot for name, slot in slots.items() if is_final(slot.result)}
         self.before: dict[str, Work] = {  # the usage before the pause of the steps that continue after it
@@ -100,7 +103,10 @@ class RunRecording:
             if slots[step.name].result.status is StepStatus.PAUSED
         }
         left: Mapping[str, Any] = {} if run.paused is None or run.answer is None else run.paused.get("deferred", {})
-        self.deferred = {name: DeferredWork.model_validate(work) for name, work in left.items()}
+        try:
+            self.deferred = {name: DeferredWork.model_validate(work) for name, work in left.items()}
+        except ValidationError as error:
+            raise not_ours(f"column `paused` of run {run.run_id}", error) from error
         self._written = {name: _state(slot.result) for name, slot in self.recorded.items()}
         self._left_open = {row.name for row in rows if row.status is None}
         self._known = {row.name for row in rows}

@@ -13,7 +13,9 @@ from typing import Any, Final
 
 from dbos import Serializer
 from dbos import _serialization as internals  # pyright: ignore[reportPrivateUsage]
+from pydantic import ValidationError
 
+from flujo_aros.contract import path_of
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.json_data import is_dict
 
@@ -54,15 +56,24 @@ class JsonSerializer(Serializer):
         return value
 
 
+STRANGER: Final = "something other than flujo_aros has written to this database; check who has access"
+
+
 def decoded(column: str) -> Any:
     """Return the JSON of a column. Raises `RejectedRow` for anything else."""
     try:
         return json.loads(column)
     except (TypeError, ValueError) as error:
         raise RejectedRow(
-            f"a row of the durable database is not JSON ({error}) and was not decoded; "
-            "something other than flujo_aros has written to this database; check who has access"
+            f"a row of the durable database is not JSON ({error}) and was not decoded; {STRANGER}"
         ) from error
+
+
+def not_ours(where: str, error: ValidationError) -> RejectedRow:
+    """Return the error for JSON that does not have our format. `where` names its run and its place in it."""
+    wrong = error.errors(include_url=False)[0]
+    what = f"{path_of(wrong['loc'])}: {wrong['msg']}"
+    return RejectedRow(f"{where} is not in the format of flujo_aros ({what}); {STRANGER}")
 
 
 def of_ours(column: str, serialization: str | None, run_id: str) -> Any:
@@ -72,7 +83,7 @@ def of_ours(column: str, serialization: str | None, run_id: str) -> Any:
     if serialization != NAME:
         raise RejectedRow(
             f"a recorded call of run {run_id} is serialized as `{serialization}` instead of `{NAME}` and was not "
-            "decoded; something other than flujo_aros has written to this database; check who has access"
+            f"decoded; {STRANGER}"
         )
     return decoded(column)
 
@@ -80,7 +91,7 @@ def of_ours(column: str, serialization: str | None, run_id: str) -> Any:
 def _refuse(serialized_data: str) -> Any:  # noqa: ARG001 - it is never read
     raise RejectedRow(
         "a row of the durable database is serialized as `py_pickle`; pickles can run code and are never decoded; "
-        "something other than flujo_aros has written to this database; check who has access"
+        f"{STRANGER}"
     )
 
 

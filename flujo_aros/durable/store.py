@@ -18,13 +18,16 @@ from types import NoneType
 from typing import Any, Final, TypeAlias, get_args, get_type_hints
 
 import sqlalchemy as sa
+from pydantic import ValidationError
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.exc import SQLAlchemyError
 
 from flujo_aros.database import check_version, create_tables, find_run, open_engine, refusal, shown
-from flujo_aros.durable.serializer import RejectedRow, decoded, of_ours
+from flujo_aros.durable.serializer import STRANGER, RejectedRow, decoded, not_ours, of_ours
 from flujo_aros.errors import UsageError
+from flujo_aros.json_data import is_dict
+from flujo_aros.pipeline.results import RecordedStep
 
 FORMAT: Final = 2
 """The format of our rows, `RecordedStep` and `PausedRun` included. A database with another one was written by an
@@ -136,6 +139,21 @@ class StepRow:
     status: str | None = None
     record: dict[str, Any] | None = None
 
+    @property
+    def recorded(self) -> RecordedStep | None:
+        """How the step settled. Raises `RejectedRow`, with the names of the step and the run, for a record that is not
+        in our format.
+        """
+        if self.record is None:
+            return None
+        where = f"the record of step {self.name!r} of run {self.run_id}"
+        if isinstance(self.record, RejectedRow):
+            raise RejectedRow(f"{where}: {self.record}")
+        try:
+            return RecordedStep.model_validate(self.record)
+        except ValidationError as error:
+            raise not_ours(where, error) from error
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextRow:
@@ -219,7 +237,7 @@ def _table(name: str, row: type, *, keys: int = 1, indexed: str | None = None, p
 
 INFO = _table("aros_durable_format", _Format)
 RUNS = _table("aros_durable_runs", RunRow, indexed="status", plain=JsonOrError)
-STEPS = _table("aros_durable_steps", StepRow, keys=2)
+STEPS = _table("aros_durable_steps", StepRow, keys=2, plain=JsonOrError)
 TEXTS = _table("aros_durable_texts", TextRow, keys=2)
 LIMITS = _table("aros_durable_limits", _Limit, indexed="provider")
 DOCUMENTS = _table("aros_durable_documents", _Document)
@@ -562,6 +580,12 @@ def _run_of(columns: Iterable[Any]) -> RunRow:
     """Return the run of a row. Columns that cannot be decoded are empty, and the run is `DAMAGED`."""
     row: dict[str, Any] = dict(zip(RUNS.c.keys(), columns, strict=True))
     refused = {name: error for name, error in row.items() if isinstance(error, RejectedRow)}
+    shaped = ((name, row[name]) for name in ("paused", "answer", "carrier", "result"))
+    refused |= {
+        name: RejectedRow(f"it has the type {type(value).__name__} instead of dict; {STRANGER}")
+        for name, value in shaped
+        if value is not None and name not in refused and not is_dict(value)
+    }
     if not refused:
         return RunRow(**row)
     name, error = next(iter(refused.items()))

@@ -31,7 +31,7 @@ from flujo_aros.durable.handle import DurableHandle, violations, violations_in_r
 from flujo_aros.durable.liveness import liveness
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import RejectedRow
-from flujo_aros.durable.store import RUNS, Ending, RunRow, Store, workflow_of
+from flujo_aros.durable.store import RUNS, STEPS, Ending, RunRow, Store, workflow_of
 from flujo_aros.events import TextDelta
 from tests.durable.steps import shop, steps
 
@@ -696,6 +696,36 @@ for _ in range(2):
     command = [sys.executable, "-c", program, str(tmp_path / "runs.sqlite")]
     ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            'aros_durable_steps SET record = \'{"kind": "call"}\'',
+            r"record of step 'count' of run r .* \(\$.name: Field",
+        ),
+        ("aros_durable_steps SET record = 'gAS'", r"record of step 'count' of run r: .* not JSON"),
+        ("aros_durable_runs SET result = '[]'", r"column `result` of run r, .* type list instead of dict"),
+    ],
+)
+def test_a_stored_row_of_another_format_is_an_error_that_names_its_run(tmp_path: Path, change: str, words: str) -> None:
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        runner = Runner(Call("count", function=len), engine=durable)
+        assert runner.run_sync("four", run_id="r").output == 4
+        with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as connection, connection:
+            connection.execute(f"UPDATE {change}")
+        with pytest.raises(RejectedRow, match=words):
+            runner.run_sync("four", run_id="r")
+
+
+def test_the_audit_reports_a_record_of_another_format(tmp_path: Path) -> None:
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        Runner(Call("count", function=len), engine=durable).run_sync("four", run_id="r")
+        with durable.store.connection() as connection:
+            connection.execute(STEPS.update().values(record={"kind": "call"}))
+        [violation] = violations(durable.store, "r")
+        assert violation.startswith("the record of step 'count' of run r is not in the format of flujo_aros")
 
 
 @pytest.mark.slow

@@ -239,7 +239,7 @@ class Claims:
         year = _YEAR.search(said)
         for at, field in enumerate(self.fields):
             if field.kind == "day":
-                days = [read_time(written, "date", exact=False) for written in (said, f"{said} {str(field.held)[:4]}")]
+                days = [read_time(written, "date") for written in (said, f"{said} {str(field.held)[:4]}")]
                 known = [day.iso for day in days if day is not None and _ISO_DAY.match(day.iso)]
                 if known:
                     means[at] = _OWN if str(field.held)[:10] in known else _LIKE

@@ -681,7 +681,7 @@ def _is_held(token: str, held: set[str]) -> bool:
 
 def _iso_day(written: str) -> str | None:
     """Return a date in ISO form, in whatever form it was written."""
-    day = read_time(written, "date", exact=False)
+    day = read_time(written, "date")
     return None if day is None else day.iso
 
 

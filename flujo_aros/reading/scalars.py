@@ -653,7 +653,7 @@ _AROUND_TIME: Final = "*_`\"'“”,;. "
 """Emphasis, quotes and a final period around a date or a time."""
 
 
-def read_time(text: str, form: str, *, exact: bool) -> Time | None:
+def read_time(text: str, form: str, *, exact: bool = False) -> Time | None:
     """Return the ISO form of a written date, time or duration (`form` as in JSON Schema), or None
     if it is ambiguous.
 

@@ -54,7 +54,7 @@ _LEFT: Final = re.compile(REASONING_CLOSES, re.I)
 
 
 def closing_mark(opening: str) -> re.Pattern[str]:
-    """Return the expression for the end of the block that such a marker begins: for a tag, the closing tag.
+    """Return the expression for the end of the block that a reasoning marker opens: for a tag, the closing tag.
 
     >>> closing_mark("[THINK]").search("or 2?[/THINK]1").start()
     5
@@ -100,7 +100,7 @@ COMPLETE: Final = "<promise>COMPLETE</promise>"
 
 
 _GOES_ON: Final = r"[`*]{0,2}\s+(?:will|would|shall|should|must|can|may|means|is|was|when|once|only|if|until)\b"
-"""Text that shows that the marker before it is only mentioned."""
+"""Text after a marker that is only mentioned."""
 _ANNOUNCED: Final = re.compile(
     r"(?:\b(?:will|would|shall|should|must|can|cannot|may|not|never|to|then|before|until|once|when|without)\b|'ll\b|n't\b)"
     r"[^.!?\n]{0,60}?\b(?:write|writing|say|saying|output|emit|print|send|sending|type|return|append|add)\b"
@@ -120,7 +120,7 @@ _DENIED: Final = re.compile(
 
 @dataclass(frozen=True)
 class CompletionSignal:
-    """A marker by which a reply signals that the work is done.
+    """A marker that signals in a reply that the work is done.
 
     It counts at the beginning or end of a line, outside the model's reasoning and outside the payload of a tagged
     contract. A marker in the middle of a sentence, or one that is only announced ("I will write …"), does not count.

@@ -137,7 +137,7 @@ class Shape:
     note: str = ""
     """The title and description, whose words a reply may repeat next to its value."""
     title: str = ""
-    """The name of the type, with which a reply may select an alternative."""
+    """The name of the type, which a reply may use to select an alternative."""
     blank: list[Any] | dict[str, Any] | None = None
     """The declared default if it is an empty list or object: the meaning of null where null is not allowed."""
     unique: bool = False
@@ -610,7 +610,7 @@ def _dict(value: object) -> dict[str, Any]:
 DECIMAL: Final = "decimal"
 """The format of numbers that become a `Decimal`."""
 TIMES: Final = frozenset({"date", "date-time", "time", "duration"})
-"""Formats of a JSON Schema for which pydantic also takes numbers, as seconds since 1970."""
+"""Formats that pydantic also reads from numbers, as seconds since 1970."""
 _DIGITS: Final = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*\Z")
 _RANGE: Final = re.compile(r"\d\d:\d\d-\d\d:?\d\d\Z")
 _DATED_RANGE: Final = re.compile(r"\d{4}-\d\d-\d\d[ _]\d\d:\d\d-\d\d:?\d\d\Z")

@@ -188,8 +188,8 @@ _MANY_DIGITS: Final = re.compile(r"\d[\d.]{15}")
 
 
 def has_many_digits(text: str) -> bool:
-    """Return whether a text may contain a number that does not fit a float, to which pydantic converts
-    before `Decimal`.
+    """Return whether a text may contain a number with more digits than a float, to which pydantic converts it before
+    `Decimal`.
     """
     return _MANY_DIGITS.search(text) is not None
 
@@ -383,7 +383,7 @@ class TypeValues(Generic[T]):
             node.get("type") == "integer" and not node.keys().isdisjoint(("enum", "const"))
             for node in objects_in(self.json_schema)
         )
-        """Whether some choice is a number, to which pydantic also converts `true`."""
+        """Whether some choice is a number: pydantic would also convert `true` to it."""
         self._validate_json = self.adapter.validator.validate_json  # the method of the adapter would cost one more call
 
     def __repr__(self) -> str:

@@ -458,7 +458,7 @@ class DirectAgent(Generic[T]):
 
 @dataclass(slots=True)
 class DirectRun(Generic[T]):
-    """One run of such an agent: one request, one reading, and the ladder if the reply is unusable."""
+    """One run of an agent without tools: one request, one reading, and the ladder if the reply is unusable."""
 
     agent: DirectAgent[T]
     run: Run

@@ -95,7 +95,7 @@ _WITHOUT_A_CALL: Final = ("block", "event")
 """Contracts that can produce a value without a further call: a block or a verdict is synthesized."""
 _TEXT_WIRE: Final = Wire(PLAIN_TEXT, PLAIN_TEXT, as_written=True)
 _AS_WRITTEN: Final = Ladder(stages=(Degrade(),))
-"""Modes without an enforced schema, in which no call continues a text, and nothing proves that it is complete."""
+"""The default ladder of a plain text: no call can continue it or prove that it is complete."""
 
 
 async def ask_model(
@@ -185,7 +185,7 @@ class Question:
     @classmethod
     def of(cls, ask: Ask, run: Run) -> Question:
         """Return the question of an ask in this run."""
-        # Includes the enforced schema and the form of the answer, neither of which the question contains.
+        # The question contains neither the enforced schema nor the form of the answer.
         form = ask.enforced or (ask.in_conversation and not ask.prompt and ask.contract.mode == "json")
         fields = {name: getattr(ask, name) for name in _ASKED} | {"said": list(ask.said)}
         schema, settings = dict(ask.contract.json_schema) if form else None, dict(run.exchange.settings or {})

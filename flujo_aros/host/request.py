@@ -6,8 +6,8 @@ providers and `chat` spans are pydantic-ai's. Everything around it (limits, pric
 returns.
 
 A durable engine intercepts requests with `redirect_calls`. It receives each `Call` and returns a `ModelResponse`:
-normally by `request_once(call)` inside one of its own steps, on recovery the response that it has recorded, which is
-plain data for pydantic-ai's `ModelMessagesTypeAdapter`. Errors of the provider pass through and must be recorded like a
+normally from `request_once(call)` inside one of its own steps, on recovery the recorded response, which is plain
+data for pydantic-ai's `ModelMessagesTypeAdapter`. Errors of the provider pass through and must be recorded like a
 response. `agent`, `stage` and `attempt` of a call stay the same when the run is repeated. If `call.listen` is set,
 the reply is streamed and shown while `request_once` runs; an engine that answers from its records does not call it, and
 the reply is shown all at once.

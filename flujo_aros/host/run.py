@@ -138,7 +138,7 @@ class Exchange:
     appended: str = ""
     """The text appended to a streamed reply that had already been shown."""
     judged: tuple[Check, ...] = ()
-    """The checks that the outcome has passed, including those of the contract it was read by."""
+    """The checks that the outcome has passed, including those of its contract."""
     schema_ignored: bool = False
     """Whether the provider was asked to enforce the schema and the reply shows that it did not."""
     outcome: Outcome[Any] | None = None

@@ -375,7 +375,7 @@ def object_schema(schema: JsonSchema) -> JsonSchema:
 
 
 def envelope_schema(schema: JsonSchema, key: str) -> JsonSchema:
-    """Return the schema of an object that has such a value under this key; definitions move to the new root."""
+    """Return the schema of an object with a value of this schema under the key; definitions move to the new root."""
     inner = {name: part for name, part in schema.items() if name not in ("$defs", "definitions", "$schema", "$id")}
     outer: JsonSchema = {"type": "object", "properties": {key: inner}, "required": [key], "additionalProperties": False}
     return outer | definitions_of(schema)

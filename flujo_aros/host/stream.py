@@ -172,7 +172,7 @@ class WatchedStream(StreamedResponse):
         return self._event_iterator
 
     async def _get_event_iterator(self) -> AsyncGenerator[ModelResponseStreamEvent]:
-        held: PartEndEvent | None = None  # the end of a text, to which something may still be appended
+        held: PartEndEvent | None = None  # the end of a text part; more may still be appended to it
         begun: int | None = None  # the part that has begun and not ended
         try:
             async for event in self._live_events():

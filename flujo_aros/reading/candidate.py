@@ -829,7 +829,7 @@ def iter_splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, end
     iterator ends where more than a few local repairs are needed.
     """
     edits: list[Edit] = []
-    grown = done = 0  # the number of characters by which the text has grown, and the end of the repaired part
+    grown = done = 0  # how much longer the text has become, and the end of the repaired part
     for _ in range(_MOST_PLACES):
         near = text[extent.error : extent.error + _NEAR]
         if max(near.count("'"), near.count("//")) > _MOST_NEAR or len(_RECURS.findall(near)) > 1:

@@ -50,11 +50,11 @@ class Scalars(NamedTuple):
     """The scalars that a shape accepts unchanged: by class, and for some classes by value."""
 
     classes: frozenset[type]
-    """Every scalar of such a class."""
+    """Classes whose every scalar is accepted."""
     strings: frozenset[str]
-    """These strings."""
+    """Strings that are accepted."""
     nullable: bool
-    """Every string except those for a missing value, which become null."""
+    """Whether all strings are accepted but those for a missing value, which become null."""
 
     def hold(self, value: Any) -> bool:
         """Return whether a scalar whose class is not in `classes` is accepted unchanged anyway."""

@@ -67,7 +67,7 @@ _NOTHING_FOLLOWS: Final = grammar.expression(r"\s*(?:```|~~~|\Z)")
 _MOST_CLOSERS: Final = 3
 """A text that lacks this many closing brackets at its end was cut, whatever the provider reports."""
 _LOOK: Final = 20_000
-"""The maximum distance ahead in which brackets are counted."""
+"""The maximum distance that brackets are counted ahead."""
 _MOST_IN_ONE_PLACE: Final = 12
 """The maximum number of edits at one damaged place: see `Parser.parse_from`."""
 _COMPUTES: Final = grammar.expression(

@@ -560,7 +560,7 @@ class JsonPreview:
         )
 
     def _is_kept_as_written(self, value: Any, shape: Shape) -> bool:
-        """Return whether such a string is kept as written."""
+        """Return whether a string keeps its written form."""
         if shape.format is None or not isinstance(value, str):
             return True
         if not self.rules.typed:
@@ -699,7 +699,7 @@ def _holds_same(one: Any, two: Any) -> bool:
 
 
 def _cannot_be(shape: Shape, kind: str) -> bool:
-    """Return whether no conversion can turn such a container into this shape."""
+    """Return whether no conversion can turn a container of this kind into this shape."""
     if shape.branches or not shape.types:
         return False
     return shape.types == frozenset({"null"}) or (kind == OBJECT and "array" not in shape.types)

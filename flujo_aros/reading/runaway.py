@@ -13,7 +13,7 @@ _TAIL: Final = 4_400
 _SPAN: Final = 4_000
 """The number of characters that a repetition must cover before it counts."""
 _TIMES: Final = 20
-"""The number of times that the same text must occur in such a repetition."""
+"""The number of times that a text must occur to count as a repetition."""
 WHITESPACE: Final = "runaway_whitespace"
 REPETITION: Final = "runaway_repetition"
 

@@ -37,7 +37,7 @@ SURROGATE: Final = expression("[\ud800-\udfff]")
 
 LITERALS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
 
-# Words that other languages use for JSON's three literals. `undefined` is a guess: JavaScript drops such a member.
+# Words of other languages for JSON's three literals. `undefined` is a guess: JavaScript drops members with that value.
 FOREIGN: Final[dict[str, tuple[Any, Risk]]] = {
     "True": (True, Risk.LOSSLESS),
     "False": (False, Risk.LOSSLESS),
@@ -105,7 +105,7 @@ CODES: Final = frozenset(
 
 
 class Amount(NamedTuple):
-    """A number: its digits as in JSON, and the codes of the forms in which it was written."""
+    """A number: its digits as in JSON, and the codes of its written forms."""
 
     digits: str
     codes: tuple[str, ...] = ()

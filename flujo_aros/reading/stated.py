@@ -51,7 +51,7 @@ _OPPOSITE: Final = {
 _DIGIT: Final = expression(r"\d")
 _SENTENCE: Final = expression(r"[.!?]\s|\n")
 _A_WORD: Final = 2
-"""The length up to which a choice may be a word of a sentence (`a`, `no`), and counts only in its own case."""
+"""The maximum length of a choice that may be a word of a sentence (`a`, `no`), so its case must match."""
 _NO_ARTICLE: Final = r"(?![\w'’-])(?!(?<=\bA) (?!is|are|was|and|or|would|could|may|might)[a-z])"
 _CONTINUES: Final = expression(r"\n[ \t]*[a-z](?![\w ]{0,40}[:：])")
 _COPULA: Final = expression(r"\b(?:is|are|ist|sind|lautet|est|es)\b", re.I)

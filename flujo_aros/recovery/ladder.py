@@ -69,7 +69,7 @@ class Ladder(Configured):
         return tuple(part for part in named if not (is_dict(part) and part.get("stage") in _READING))
 
     def answers(self, reason: Reason) -> bool:
-        """Return whether any stage can handle such a rejection."""
+        """Return whether any stage can handle a rejection with this reason."""
         return any(reason in stage.answers for stage in self.stages)
 
     def ends_with(self, read: Outcome[Any]) -> bool:
@@ -79,7 +79,7 @@ class Ladder(Configured):
         return not isinstance(read.value, Event) or isinstance(_reject_empty_event(read, self.stages), Accepted)
 
     def asks_after(self, rejected: Rejected, contract: Contract[Any]) -> bool:
-        """Return whether a stage would make a model call for such a rejection."""
+        """Return whether a stage would make a model call for this rejection."""
         task, past = Task(contract), Past.of(rejected)
         asking = (stage for stage in self.stages if stage.asks and rejected.reason in stage.answers)
         return self.max_calls > 0 and any(stage.passes(task, past) is None for stage in asking)

@@ -116,7 +116,7 @@ def declined(reply: Reply) -> Rejected | None:
 
 
 def unmasked(reply: Reply, vault: Vault) -> Reply | Rejected:
-    """Return the reply to such a prompt with its secrets restored, or the rejection of one that declines."""
+    """Return the reply to a repair prompt with its secrets restored, or a rejection if the model declined."""
     rejection = declined(reply)
     return replace(reply, text=vault.restore(reply.text)) if rejection is None else rejection
 

@@ -234,7 +234,7 @@ class Resume(Rung):
     how: Literal["auto", "larger", "continue"] = "auto"
     """The strategy."""
     factor: float = Field(default=4, gt=1, le=100)
-    """The factor by which the token budget of the first reply is multiplied."""
+    """The factor that multiplies the token budget of the first reply."""
     max_tokens: int | None = Field(default=None, ge=1)
     """The larger token budget; overrides `factor`."""
 
@@ -594,7 +594,7 @@ class Patch(Rung):
         """Skip the stage without a draft, or if the issues are not about places in it."""
         failing = past.current
         if failing.draft is None:
-            return "there is no answer of which only some fields are wrong"
+            return "there is no readable answer to patch"
         places = _wrong(failing, failing.draft, task.contract.json_schema)
         if not places or _form_of(places, task.contract.json_schema) is None:
             return "the errors are not in fields that can be requested individually"

@@ -142,9 +142,9 @@ _TOKEN: Final = re.compile(
 
 
 def begun(pattern: str) -> str:
-    r"""Return a verbose expression that matches `pattern` and, at the end of the text, whatever may become a match.
+    r"""Return a verbose expression that matches `pattern`, and text at the end that may become a match.
 
-    At the end of the text, each part of it may be missing.
+    At the end of the text, each part of the expression may be missing.
 
     >>> print(begun(r"ab+ [cd]{2} (?: e | f )?"))
     (?:a|\Z)(?:b+|\Z)(?:[cd]{2}|[cd]*\Z)(?:(?:e|\Z)|(?:f|\Z))?

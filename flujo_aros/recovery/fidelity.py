@@ -136,7 +136,7 @@ _UNITS: Final = {"%": 0.01, "percent": 0.01, "k": 1e3, "thousand": 1e3, "m": 1e6
 def grounded(
     outcome: Outcome[T], source: str, contract: Contract[T], *, draft: Draft | None = None, whole: bool = False
 ) -> Outcome[T]:
-    """Return the outcome, with every value in it that the source does not state reported as the repair `not-in-output`.
+    """Return the outcome; each value that the source does not state is reported as the repair `not-in-output`.
 
     INFERRED is a value that follows from the source: a date in another format, a number in words, a choice based on the
     value at its place. LOSSY is a value that nothing in the source supports, so it was made up. If the contract, or the

@@ -20,6 +20,7 @@ from uuid import uuid4
 
 from flujo_aros.errors import TemplateError, UsageError
 from flujo_aros.evals.cases import UNLABELLED, Case, as_cases, check_of
+from flujo_aros.evals.declared import DeclaredFields
 from flujo_aros.evals.replies import NO_REPLY, PaidCalls, Replies, ReplyCache
 from flujo_aros.evals.stop import SAME_FAILURES, Stop, run_all
 from flujo_aros.events import AskFinished, Event, observing
@@ -354,7 +355,8 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
 
     `cache` stores replies for later evaluations. `record` collects the replies of this one; with `replies`, another
     pipeline is evaluated on them without any model call. `limits` are limits per minute for each provider. `max_cost`,
-    `max_failures` and `max_same_failures` stop the evaluation early. Raises `UsageError` for cases that cannot be run.
+    `max_failures` and `max_same_failures` stop the evaluation early. Raises `UsageError` for cases that cannot be run,
+    and for a check or an expected output with a field that the contract of the last step does not have.
 
     >>> from flujo_aros import Call
     >>> asyncio.run(evaluate(Call("upper", function=str.upper), [("a", "A"), ("b", "C")])).right
@@ -385,6 +387,12 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
     for each in (task.runner, task.judge):
         if each is not None:
             each.prepare()
+    declared = DeclaredFields.of(task.runner.pipeline) if replies is None else None
+    if declared is not None:
+        for one in (*([] if task.check is None else [task.check]), *task.checks.values()):
+            declared.reject_check(one)
+        for case in rows if task.judge is None else ():
+            declared.reject_expected(case)
     began = time.perf_counter()
     found: dict[str, CaseResult] = {}
     stop = Stop(None if max_cost is None else Decimal(str(max_cost)), max_failures, max_same_failures)

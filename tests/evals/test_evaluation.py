@@ -8,8 +8,10 @@ from collections.abc import Callable
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage
@@ -343,6 +345,42 @@ def test_invalid_cases_are_reported_before_anything_runs() -> None:
     with pytest.raises(UsageError, match="case 1 is int"):
         evaluate_sync(step, [("a", "b"), 3])  # type: ignore[list-item]
     assert ran == []
+
+
+class Ticket(BaseModel):
+    category: str = Field(serialization_alias="kind")
+    note: str = ""
+
+
+@pytest.mark.parametrize(
+    ("schema", "cases", "options", "words"),
+    [
+        (SCHEMA, CASES, {"check": "output.urgnt"}, "'output.urgnt'.* has no field 'urgnt'; did you mean 'urgent'"),
+        (SCHEMA, [Case("a", check="output.get('x')")], {}, "has no field 'x'; known: category, urgent"),
+        (SCHEMA, [Case("a", {"categry": "bug"}, "r7")], {"match": "fields"}, "row \"r7\": .* no field 'categry'"),
+        ({"type": "object", "properties": {"total": {}}}, [("a", {"totl": 1})], {}, "no field 'totl'; did you mean"),
+        ({"type": "array", "items": SCHEMA}, [("a", [{"urgent": True, "kind": 1}])], {}, r"no field '\$\[0\]\.kind'"),
+        (Ticket, [("a", {"category": "bug"})], {}, "no field 'category'; known: kind, note"),
+    ],
+)
+def test_a_field_that_the_output_cannot_have_is_an_error_before_the_first_case(
+    schema: Any, cases: list[Any], options: dict[str, Any], words: str
+) -> None:
+    """Every call would be paid for before the evaluation says so."""
+    model = ScriptedModel()
+    runner = Runner(Step("sort", Agent(model), schema))
+    with pytest.raises(UsageError, match=words):
+        evaluate_sync(runner, cases, **options)
+    assert model.calls == 0
+
+
+def test_a_field_that_the_output_may_have_is_not_an_error() -> None:
+    open_schema = {"type": "object", "properties": {"total": {"type": "integer"}}}
+    replies = ['{"total": 1, "kind": "a"}', '{"category": "bug"}']
+    runner = Runner(Step("sort", Agent(ScriptedModel(replies[0])), open_schema))
+    assert evaluate_sync(runner, [("a", {"total": 1, "kind": "a", "note": None})], check="output.kind").right == 1
+    typed = Runner(Step("sort", Agent(ScriptedModel(replies[1])), Ticket))
+    assert evaluate_sync(typed, [("a", {"kind": "bug", "note": ""})], check="output.kind == 'bug'").right == 1
 
 
 def test_to_dict_is_plain_json_with_every_case() -> None:

@@ -1,0 +1,84 @@
+"""Finds the fields of a check, or of an expected output, that an output cannot have, before any call is paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic.errors import PydanticInvalidForJsonSchema
+
+from flujo_aros.contract import Shape, TypeValues, compile_shape, path_of
+from flujo_aros.errors import UsageError
+from flujo_aros.evals.cases import UNLABELLED, Case
+from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.pipeline.condition import Condition
+from flujo_aros.pipeline.model import Pipeline
+from flujo_aros.pipeline.step import Step
+from flujo_aros.spelling import nearest
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredFields:
+    """The fields of the output of a pipeline whose last step has a contract."""
+
+    step: str
+    shape: Shape
+    typed: bool
+    """Whether the output is a Python value, which has no undeclared fields unless its type allows them."""
+
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> DeclaredFields | None:
+        """Return the fields of the output, or None if they are unknown."""
+        last = pipeline.steps[-1]
+        contract = last.facts.contract if isinstance(last, Step) else None
+        if contract is None or contract.mode not in ("json", "tagged"):
+            return None
+        if not isinstance(contract.values, TypeValues):
+            return cls(last.name, contract.shape, typed=False)
+        try:  # an output is compared as it is serialized, which may rename its fields
+            schema = contract.values.adapter.json_schema(mode="serialization")
+        except PydanticInvalidForJsonSchema:
+            return None
+        return cls(last.name, compile_shape(schema), typed=True)
+
+    def reject_check(self, check: Condition) -> None:
+        """Raise `UsageError` for a check that reads a field which the output cannot have."""
+        for read in check.reads:
+            if read.root == "output":
+                self._reject(read.path, str(check.where))
+
+    def reject_expected(self, case: Case) -> None:
+        """Raise `UsageError` for an expected output with a field which the output cannot have."""
+        if case.expected is not UNLABELLED:
+            for path in _paths(case.expected):
+                self._reject(path, f"the expected output of row {case.key}")
+
+    def _reject(self, path: Sequence[str | int], where: str) -> None:
+        shape = self.shape
+        for number, key in enumerate(path):
+            values = [branch for branch in shape.branches if branch.types != frozenset({"null"})]
+            shape = values[0] if len(values) == 1 else shape
+            if not isinstance(key, str):
+                shape = shape.element(key)
+            elif shape.branches or shape.patterns or not shape.properties or isinstance(shape.additional, Shape):
+                return
+            elif key in shape.properties:
+                shape = shape.properties[key]
+            else:
+                hint = nearest(key, shape.properties)
+                is_closed = shape.additional is False or (shape.additional is None and self.typed)
+                if is_closed or hint.suggestion is not None:
+                    name = path_of(path[: number + 1]).removeprefix("$.")
+                    what = f"{where}: the output of step {self.step!r} has no field {name!r}"
+                    raise UsageError(hint.after(what))
+                return
+
+
+def _paths(expected: Any) -> Iterator[tuple[str | int, ...]]:
+    """Yield the path of each field that is not null, because null equals an absent field."""
+    members = expected.items() if is_dict(expected) else enumerate(expected) if is_list(expected) else ()
+    for key, part in members:
+        if part is not None:
+            yield (key,)
+            yield from ((key, *path) for path in _paths(part))

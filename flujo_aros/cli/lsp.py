@@ -26,14 +26,16 @@ from pygls.lsp.server import LanguageServer
 from pygls.workspace import TextDocument
 
 from flujo_aros.blueprint.blocks import blueprint_schema
+from flujo_aros.blueprint.load import inspect_blueprint
 from flujo_aros.errors import Place
 from flujo_aros.lint import Options, lint_text
 from flujo_aros.lint.check import Linted
 from flujo_aros.lint.edits import Applicability, Finding, Positions
-from flujo_aros.lint.rule import rule_to_markdown
+from flujo_aros.lint.rule import Subject, read_schema, rule_to_markdown, writer_of
 from flujo_aros.lint.rules import RULES
 from flujo_aros.pipeline.builtins import BUILTINS
-from flujo_aros.pipeline.names import ROOTS
+from flujo_aros.pipeline.names import ROOTS, Read
+from flujo_aros.pipeline.step import is_agent_step
 from flujo_aros.pipeline.template import FILTERS
 
 _ITEM: Final = re.compile(r"( *)-(?: +|$)")
@@ -144,7 +146,7 @@ class _Blueprints:
                 documentation=types.MarkupContent(types.MarkupKind.Markdown, each.about) if each.about else None,
                 insert_text=f"{each.label}: " if each.kind == "key" else each.label,
             )
-            for each in completions(document.source, at.line, at.character)
+            for each in completions(document.source, at.line, at.character, Path(document.path).parent)
         ]
         return types.CompletionList(is_incomplete=False, items=items)
 
@@ -169,8 +171,9 @@ class Completion:
     about: str = ""
 
 
-def completions(text: str, line: int, character: int) -> list[Completion]:
-    """Return the completions at a position of a blueprint, counted from 0: missing keys, or values.
+def completions(text: str, line: int, character: int, folder: Path | None = None) -> list[Completion]:
+    """Return the completions at a position of a blueprint, counted from 0: missing keys, or values. `folder` is that of
+    the files that it names.
 
     >>> [each.label for each in completions("steps:\\n  - kind: par", 1, 13)][:3]
     ['step', 'parallel', 'conditional']
@@ -179,9 +182,11 @@ def completions(text: str, line: int, character: int) -> list[Completion]:
     cursor = Cursor.at(text, line, character)
     if before.lstrip(" -").startswith("#"):
         return []
-    inside = _TEMPLATE.search(before)
+    inside = _TEMPLATE.search(before) or _EXPRESSION.search(before)
     if inside is not None:
-        return [Completion(each, "value") for each in _in_template(inside[1], text.split("\n")[: line + 1])]
+        part, rows = _PART.search(inside[1]), text.split("\n")
+        names = _in_template(inside[1], rows[: line + 1]) if part is None else _fields(part, rows, line, folder)
+        return [Completion(each, "value") for each in names]
     if cursor.key is not None and ":" in before:
         return [Completion(each, "value") for each in _values(cursor)]
     found = _properties(cursor)
@@ -190,6 +195,9 @@ def completions(text: str, line: int, character: int) -> list[Completion]:
 
 
 _TEMPLATE: Final = re.compile(r"\{\{([^{}]*)$")
+_EXPRESSION: Final = re.compile(r"\b(?:condition_expression|exit_expression|iterable_input):\s+[\"']?([^\"'{]*)$")
+_PART: Final = re.compile(r"\b(?:steps\.(?P<step>\w+)\.output|previous_step)(?P<inside>(?:\.\w+|\[\d+\])*)\.\w*$")
+"""A reference to a part of the value of a step, up to the last dot."""
 _STEP_NAME: Final = re.compile(r"^\s*-?.*?\bname:\s*[\"']?([A-Za-z_]\w*)")
 
 
@@ -209,6 +217,23 @@ def _in_template(before: str, lines: Sequence[str]) -> list[str]:
     if re.search(r"[\w\])]\.\w*$", before):
         return []  # a key of a value
     return [*(root for root in ROOTS if root != "steps"), *(f"steps.{each}" for each in values)]
+
+
+def _fields(part: re.Match[str], lines: Sequence[str], line: int, folder: Path | None) -> list[str]:
+    """Return the fields of the value of an agent step, or of the part of it before the cursor.
+
+    The line of the cursor, and the rest of its section, may not be valid YAML yet, and are left out.
+    """
+    section = next((at for at, each in enumerate(lines) if at > line and re.match(r"[A-Za-z]", each)), len(lines))
+    known = "\n".join([*lines[:line], *lines[section:]])
+    subject = Subject("", known, inspect_blueprint(known, folder=folder, allow=["*"]), folder)
+    here = [each for each in subject.steps if each.node.place.line <= line]
+    step, inside = part["step"], re.findall(r"\w+", part["inside"])
+    path = tuple(int(each) if each.isdecimal() else each for each in inside)
+    read = Read("previous_step", path, 0, 1, 1) if step is None else Read("steps", (step, "output", *path), 0, 1, 1)
+    writer = writer_of(subject, here[-1], read) if here else None
+    schema = read_schema(writer.step, read) if writer is not None and is_agent_step(writer.step) else {}
+    return list(cast("Mapping[str, Any]", schema.get("properties", {})))
 
 
 @dataclass(eq=False, slots=True)

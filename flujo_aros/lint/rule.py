@@ -688,13 +688,19 @@ def value_schema(subject: Subject, located: Located, read: Read) -> JsonSchema |
     step = writer.step if writer is not None else None
     if writer is None or not is_agent_step(step) or step.on_degraded is not None or step.fallback is not None:
         return None
+    return read_schema(step, read) or None
+
+
+def read_schema(step: Step, read: Read) -> JsonSchema:
+    """Return the schema of the value of an agent step, or of the part of it that is read; empty if it is unknown."""
     contract = step.facts.contract
     root = contract.json_schema if contract is not None and contract.mode in ("json", "tagged") else {}
     here = follow_refs(root, root)
     for part in read.path if read.root == "previous_step" else read.path[2:]:
         properties = here.get("properties")
-        here = follow_refs(properties.get(str(part)), root) if is_dict(properties) else {}
-    return here or None
+        inner = here.get("items") if isinstance(part, int) else is_dict(properties) and properties.get(part)
+        here = follow_refs(inner, root)
+    return here
 
 
 def text_or_schema(writer: Located | None, read: Read, key: str) -> Sequence[str] | None:

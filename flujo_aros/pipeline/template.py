@@ -83,13 +83,13 @@ def members_of(obj: Any) -> Mapping[Any, Any] | None:
     """Return the keys or fields of an object as a mapping, or None. Never methods or other attributes."""
     if isinstance(obj, Mapping):
         return cast("Mapping[object, Any]", obj)
-    names = field_names(type(obj))
+    names = field_names(cast("type[object]", type(obj)))
     if names is not None:
         return _Fields(obj, [*names, *(getattr(obj, "model_extra", None) or {})])
     return _Fields(obj, _LOOP_NAMES) if isinstance(obj, LoopContext) else None
 
 
-def field_names(kind: type) -> list[str] | None:
+def field_names(kind: type[object]) -> list[str] | None:
     """Return the declared fields of a model or dataclass, which templates can read, or None for any other type."""
     if issubclass(kind, BaseModel):
         return [*kind.model_fields, *kind.model_computed_fields]

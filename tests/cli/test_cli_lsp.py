@@ -238,6 +238,35 @@ def test_names_in_a_template_are_completed(template: str, among: set[str], not_a
     assert not found & not_among
 
 
+READ = "steps:\n  - name: read\n    uses: agents.reader\n  - name: other\n    uses: passthrough\n  - name: send\n    "
+LINES = "lines: {type: array, items: {type: object, properties: {item: {type: string}}}}"
+AGENTS = (
+    f"\nagents:\n  reader: {{model: test, output_schema: {{type: object, properties: {{total: {{}}, {LINES}}}}}}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "fields"),
+    [
+        ('input: "{{ steps.read.output.', ["total", "lines"]),
+        ('input: "{{ steps.read.output.to', ["total", "lines"]),
+        ('input: "{{ steps.read.output.lines[0].', ["item"]),
+        (
+            "kind: loop\n    loop:\n      body:\n        - name: b\n          input: '{{ steps.read.output.",
+            ["total", "lines"],
+        ),
+        ("kind: conditional\n    condition_expression: steps.read.output.", ["total", "lines"]),
+        ('input: "{{ steps.read.output.total.', []),
+        ('input: "{{ steps.none.output.', []),
+        ('input: "{{ previous_step.', []),
+    ],
+)
+def test_the_fields_of_the_value_of_an_agent_are_completed(template: str, fields: list[str]) -> None:
+    text = READ + template
+    line, character = text.count("\n"), len(text.rpartition("\n")[2])
+    assert [each.label for each in completions(text + AGENTS, line, character)] == fields
+
+
 def test_completion_takes_any_text_and_any_place() -> None:
     for text in ("", "\n\n", "- - -", "a: [", "\t- x", ": :", "steps:\n - {", "é: 🙂\n  - "):
         for line in range(text.count("\n") + 2):

@@ -100,6 +100,14 @@ AGENT_KEYS: Final[Mapping[str, Hint]] = _table(
         "end_strategy tool_timeout metadata json_schema_path": (
             "only an agent built in Python has it: `uses: package.module:agent`"
         ),
+        "mcp mcp_servers mcpServers mcp_server": (
+            "write `capabilities: [{MCP: {url: …}}]`; an agent built in Python (`uses: package.module:agent`) may also "
+            "start the server"
+        ),
+        "toolsets": (
+            "`tools` are functions, and `capabilities: [{MCP: {url: …}}]` the tools of an MCP server; only an agent "
+            "built in Python has other toolsets: `uses: package.module:agent`"
+        ),
         "provider": "write it in `model`, as in openai:gpt-4o-mini",
         "llm model_name engine": _key("model"),
         "base_url endpoint url api_base": "write it in `model`, as in openai:NAME@http://127.0.0.1:8000/v1",

@@ -463,11 +463,13 @@ class Loading:
 
     def tool(self, node: Node) -> None:
         """Record an error if the function that a tool names is invalid or may not be imported."""
-        if isinstance(node.value, str) and (found := REFERENCE.fullmatch(node.value)) is not None:
-            self.permit(node.place, f"the tool {node.value!r}", found["module"])
+        written = node.value
+        if not isinstance(written, str):
+            return  # reported with the other values of the wrong type
+        if (found := REFERENCE.fullmatch(written)) is not None:
+            self.permit(node.place, f"the tool {written!r}", found["module"])
         else:
-            written = node.plain()
-            module, dot, name = str(written).rpartition(".")
+            module, dot, name = written.rpartition(".")
             meant = f"{module}:{name}"
             near = Hint("")
             if dot and REFERENCE.fullmatch(meant):

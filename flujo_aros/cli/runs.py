@@ -629,7 +629,7 @@ def _now(each: Replayed) -> Text:
 
 def _verdict_words(verdict: Verdict) -> Text:
     origin = f" from {verdict.origin}" if verdict.origin not in ("", "first") else ""
-    return Text.assemble(worded(verdict.outcome), *_after_comma(verdict.worth), origin)
+    return Text.assemble(worded(verdict.outcome), *_after_comma(verdict.trust or verdict.reason), origin)
 
 
 _RATES = ("failed", "degraded", "rejected", "repaired", "fallback")

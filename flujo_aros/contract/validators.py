@@ -734,10 +734,12 @@ def _what_to_write(path: Sequence[str | int], instance: object, wanted: str, sch
 
 
 def _schema_words(error: jsonschema_rs.ValidationError) -> str:
-    """Return the message about a value; for times, with the expected format."""
+    """Return the message about a value, with the expected format if it has one."""
     form, found = getattr(error.kind, "format", None), error.instance
     if form in TIMES and isinstance(found, str):
         return not_a_time(form, found)
+    if form is not None:
+        return f"expected a string in the format {form!r}, found {clip(repr(found), 60)}"
     return clip(error.message, 300)
 
 

@@ -46,9 +46,13 @@ def why_no_text(value: object) -> str | None:
         if isinstance(part, Path) and _media_type(part.name) is not None:
             return f'{part} is only the name of a file; pass its content: BinaryContent.from_path("{part}")'
         if is_content(part):
-            kind = type(value).__name__
+            what = (
+                "content such as an image"
+                if value is part
+                else f"a {type(value).__name__} with content such as an image"
+            )
             cure = 'make it an element of the input: ["What is in this?", "{{ input }}"]'
-            return f"{kind} is or contains an image or other content that cannot be written as text; {cure}"
+            return f"{what} cannot be written as text; {cure}"
     return None
 
 

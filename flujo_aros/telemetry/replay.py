@@ -28,8 +28,9 @@ class Verdict:
     not recorded."""
 
     outcome: str
-    worth: str | None
-    origin: str
+    trust: str | None = None
+    reason: str | None = None
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +76,11 @@ class Replayed:
     def verdict(self) -> Verdict:
         """The outcome of the new reading, in words."""
         if self.outcome is None:
-            return Verdict("unknown", None, "")
+            return Verdict("unknown")
         if isinstance(self.outcome, Accepted):
-            return Verdict("accepted", self.outcome.trust.value, self.outcome.origin)
+            return Verdict("accepted", trust=self.outcome.trust.value, origin=self.outcome.origin)
         rejected = self.outcome.because if isinstance(self.outcome, Degraded) else self.outcome
-        return Verdict(self.outcome.kind, rejected.reason.value, "")
+        return Verdict(self.outcome.kind, reason=rejected.reason.value)
 
     @property
     def changed(self) -> bool:
@@ -268,14 +269,14 @@ def _recorded_outcome(chapter: Chapter, readings: list[JournalReading]) -> Verdi
     """
     accepted = [reading for reading in readings if reading.outcome == "accepted"]
     if accepted:
-        return Verdict("accepted", accepted[-1].trust, accepted[-1].stage)
+        return Verdict("accepted", trust=accepted[-1].trust, origin=accepted[-1].stage)
     first = readings[0]
     after = [reading.id for reading in chapter.readings if reading.stage == "first" and reading.id > first.id]
     until = min(after, default=math.inf)
     ended = {stage.stage: stage.outcome for stage in chapter.stages if first.id < stage.id < until}
     if ended.get("synthesize") == "accepted":  # synthesized, so it was never read
-        return Verdict("accepted", Trust.SYNTHESIZED.value, "synthesize")
-    return Verdict("degraded" if "degraded" in ended.values() else "rejected", first.reason, "")
+        return Verdict("accepted", trust=Trust.SYNTHESIZED.value, origin="synthesize")
+    return Verdict("degraded" if "degraded" in ended.values() else "rejected", reason=first.reason)
 
 
 def _reply(reading: JournalReading) -> Reply:

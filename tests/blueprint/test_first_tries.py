@@ -118,9 +118,13 @@ def test_a_function_of_a_module_called_steps_is_not_taken_for_a_step() -> None:
             "unknown key 'deps_schema'; deps come from the run: `Runner.run(…, deps=…)`, or",
         ),
         ("end_strategy: early", "unknown key 'end_strategy'; only an agent built in Python has it: `uses: package"),
+        (
+            "mcp_servers: [{command: npx}]",
+            "unknown key 'mcp_servers'; write `capabilities: [{MCP: {url: …}}]`; an agent",
+        ),
         ("tools: [shop.tools.find]", "a tool is package.module:name, not 'shop.tools.find'; write shop.tools:find"),
     ],
-    ids=["file", "python", "type", "name", "fields", "capability", "deps", "spec", "tool"],
+    ids=["file", "python", "type", "name", "fields", "capability", "deps", "spec", "mcp", "tool"],
 )
 def test_an_error_in_an_agent_says_what_to_write(key: str, said: str) -> None:
     text = f"agents: {{a: {{model: 'openai:gpt-4o', {key}}}}}\n{STEP}"

@@ -59,3 +59,9 @@ def test_a_time_that_breaks_another_rule_is_reported_by_that_rule() -> None:
     outcome = read('{"x": "2999-01-01T00:00:00"}', model_of(PastDatetime))
     assert isinstance(outcome, Rejected)
     assert outcome.issues[0].message == "must be in the past, found '2999-01-01T00:00:00'"
+
+
+def test_a_value_in_another_format_is_reported_with_the_expected_one() -> None:
+    outcome = read('{"x": "ann"}', {"type": "object", "properties": {"x": {"type": "string", "format": "email"}}})
+    assert isinstance(outcome, Rejected)
+    assert outcome.issues[0].message == "expected a string in the format 'email', found 'ann'"

@@ -14,6 +14,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 
 from flujo_aros import Pipeline, Runner, RunStatus, Step, load_blueprint
+from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.testing import ScriptedModel
 
 pytestmark = pytest.mark.slow  # the client and the server take seconds to import
@@ -32,7 +33,25 @@ server = MCPServer("orders")
 @server.tool()
 def order_total(order: str) -> int:
     return {"A-7": 25}[order]
-server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1])) if sys.argv[1:] else server.run("stdio")
+"""
+CLERK = """
+import sys
+from fastmcp.client.transports import StdioTransport
+from pydantic_ai import Agent
+from pydantic_ai.mcp import MCPToolset
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
+
+SERVER = {server!r}
+
+def answer(messages, info):
+    last = messages[-1].parts[-1]
+    if last.part_kind == "tool-return":
+        return ModelResponse([TextPart(f"It was {{last.content}} euros.")])
+    return ModelResponse([ToolCallPart("order_total", {{"order": "A-7"}})])
+
+clerk = Agent(FunctionModel(answer), toolsets=[MCPToolset(StdioTransport(sys.executable, ["-c", SERVER]))])
 """
 BLUEPRINT = """
 agents:
@@ -80,6 +99,14 @@ def test_a_server_that_is_not_there_is_an_error_that_names_it_and_says_what_to_c
         "ConnectionError: no connection to the MCP server http://127.0.0.1:9/mcp: All connection attempts failed; "
         "check that the server is running, its address and its `authorization_token`"
     )
+
+
+def test_an_agent_calls_a_tool_of_a_server_that_a_command_starts(tmp_path: Path) -> None:
+    (tmp_path / "orders_of_mcp.py").write_text(CLERK.format(server=SERVER), encoding="utf-8")
+    text = "steps: [{name: ask, uses: 'orders_of_mcp:clerk'}]"
+    pipeline = parse_blueprint(text, allow=[str(tmp_path / "orders_of_mcp.py")])
+    result = Runner(pipeline).run_sync("What did A-7 cost?")
+    assert (result.status, result.output) == (RunStatus.COMPLETED, "It was 25 euros.")
 
 
 def test_a_command_that_starts_no_server_is_named() -> None:

@@ -7,7 +7,6 @@ given as data, such as the stages of a blueprint or a ladder in a file.
 from __future__ import annotations
 
 import re
-import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import date
@@ -17,12 +16,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from flujo_aros.errors import Hint, UsageError
-from flujo_aros.spelling import nearest
+from flujo_aros.spelling import nearest, short_value
 
 _MAX_SENTENCES: Final = 5
-_CLIPPED: Final = reprlib.Repr()
-_CLIPPED.maxstring = _CLIPPED.maxother = 80
-_CLIPPED.maxlevel = 3
 
 
 class Configured(BaseModel):
@@ -66,7 +62,7 @@ def short_repr(self: Any) -> str:
         value = getattr(self, each.name)
         default = each.default if each.default_factory is MISSING else each.default_factory()
         if each.init and each.repr and each.name != "name" and value is not default and value != default:
-            parts.append(f"{each.name}={_CLIPPED.repr(value)}")
+            parts.append(f"{each.name}={short_value(value)}")
     return f"{type(self).__name__}({', '.join(parts)})"
 
 

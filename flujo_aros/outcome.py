@@ -12,6 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from flujo_aros.errors import ArosError
 from flujo_aros.redaction import without_secrets
+from flujo_aros.spelling import short_value
 from flujo_aros.usage import Usage
 
 T_co = TypeVar("T_co", covariant=True)
@@ -265,7 +266,7 @@ class OutputError(ArosError):
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Accepted(Generic[T_co]):
     """A value that satisfies its contract.
 
@@ -279,6 +280,12 @@ class Accepted(Generic[T_co]):
     repairs: Sequence[Repair]
     text: str
     kind: ClassVar[Literal["accepted"]] = "accepted"
+
+    def __repr__(self) -> str:
+        """Return one line: its trust, the number of repairs, and the value, abbreviated."""
+        count = len(self.repairs)
+        repairs = f", {count} repair{'s' * (count != 1)}" if count else ""
+        return f"<Accepted {self.trust.value}{repairs}: {short_value(self.value)}>"
 
     def explain(self) -> str:
         """Explain the value in plain text: a line for its trust and one for each repair. Secrets are masked."""
@@ -297,7 +304,7 @@ class Accepted(Generic[T_co]):
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Rejected:
     """A reading without a value, and the reason. A `Rejected` is falsy, and accessing `.value` raises `OutputError`.
 
@@ -317,6 +324,11 @@ class Rejected:
     retry_after: float | None = field(default=None, compare=False, repr=False)
     tag: str | None = field(default=None, compare=False, repr=False)
     kind: ClassVar[Literal["rejected"]] = "rejected"
+
+    def __repr__(self) -> str:
+        """Return one line: the reason, the first issue, and the reply, abbreviated."""
+        issue = "".join(f"{each.path}: {each.message}, in " for each in self.issues[:1])
+        return f"<Rejected {self.reason.value}: {issue}{short_value(self.text)}>"
 
     def __bool__(self) -> Literal[False]:
         return False  # so that the body of `if read(reply, Ticket):` needs a value
@@ -382,7 +394,7 @@ class Rejected:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Degraded:
     """The text of the reply, because no value could be obtained. A `Degraded` is falsy, so it is not mistaken for a
     value."""
@@ -391,6 +403,10 @@ class Degraded:
     because: Rejected
     trust: Literal[Trust.DEGRADED] = Trust.DEGRADED
     kind: ClassVar[Literal["degraded"]] = "degraded"
+
+    def __repr__(self) -> str:
+        """Return one line: the reason why there is no value, and the text, abbreviated."""
+        return f"<Degraded {self.because.reason.value}: {short_value(self.text)}>"
 
     def __bool__(self) -> Literal[False]:
         return False  # so that the body of `if read(reply, Ticket):` needs a value

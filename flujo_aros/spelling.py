@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, Final
@@ -11,6 +12,9 @@ from flujo_aros.errors import Hint, Suggestion
 
 _MAX_NAME: Final = 60
 _MAX_NAMES: Final = 50
+_CLIPPED: Final = reprlib.Repr()
+_CLIPPED.maxstring = _CLIPPED.maxother = 80
+_CLIPPED.maxlevel = 3
 _LONG: Final = 6
 """A word of this length or more may have two typos."""
 
@@ -75,6 +79,15 @@ def short(text: str) -> str:
 def clip(text: str, most: int = _MAX_NAME) -> str:
     """Return a string, shortened for display."""
     return text if len(text) <= most else f"{text[:most]}…"
+
+
+def short_value(value: object) -> str:
+    """Return the representation of any value, shortened for display.
+
+    >>> short_value({"text": "x" * 200})
+    "{'text': 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'}"
+    """
+    return _CLIPPED.repr(value)
 
 
 def brief(value: Any, most: int = _MAX_NAME) -> str:

@@ -758,12 +758,17 @@ Section = tuple[str, list[dict[str, Text]], tuple[str, ...]]
 
 
 def health_sections(found: Health) -> Iterator[Section]:
-    """Yield a summary in tables: a title, rows, and the columns that a narrow screen drops first."""
-    yield "Worst steps", [_step_row(step) for step in found.worst_steps if step.trouble], ("cost", "calls", "time")
-    yield "Models", [_model_row(model) for model in found.models], ("cost", "faults", "wrapped", "repaired")
-    yield "Most frequent repairs", [_repair_row(each) for each in found.repairs[:_SHOWN_REPAIRS]], ("step", "risk")
-    yield "Stages", [_stage_row(stage) for stage in found.stages], ("cost each", "cost")
-    yield "Trend", [_trend_row(piece) for piece in found.trend], ("degraded", "wrapped")
+    """Yield a summary in tables: a title that says what shares are of, rows, and the columns that a narrow screen drops
+    first.
+    """
+    troubled = [_step_row(step) for step in found.worst_steps if step.trouble]
+    yield "Worst steps (trouble: share of runs failed or degraded)", troubled, ("cost", "calls", "time")
+    models = [_model_row(model) for model in found.models]
+    yield "Models (shares of first replies)", models, ("cost", "faults", "wrapped", "repaired")
+    repairs = [_repair_row(each) for each in found.repairs[:_SHOWN_REPAIRS]]
+    yield "Most frequent repairs (share of accepted replies)", repairs, ("step", "risk")
+    yield "Stages (success: values saved per run)", [_stage_row(stage) for stage in found.stages], ("cost each", "cost")
+    yield "Trend (shares of first replies)", [_trend_row(piece) for piece in found.trend], ("degraded", "wrapped")
 
 
 def _step_row(step: Any) -> dict[str, Text]:

@@ -20,7 +20,12 @@ def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_report_has_totals_worst_steps_models_repairs_and_stages(aros: Aros) -> None:
     printed = aros("health").stdout
     assert printed.startswith("2 runs in the last 24h: 1 completed, 1 degraded")
-    for title in ("Worst steps", "Models", "Most frequent repairs", "Stages"):
+    for title in (
+        "Worst steps (trouble: share of runs failed or degraded)",
+        "Models (shares of first replies)",
+        "Most frequent repairs (share of accepted replies)",
+        "Stages (success: values saved per run)",
+    ):
         assert f"\n{title}\n" in printed
     assert "boats / ask" in printed
 

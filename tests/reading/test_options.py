@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from flujo_aros import Accepted, Limits, Output, Reason, Rejected, Risk, StreamReader, UsageError, read
+from flujo_aros import Accepted, Degraded, Limits, Output, Reason, Rejected, Risk, StreamReader, UsageError, read
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
@@ -189,3 +189,14 @@ def test_a_reply_without_json_is_rejected_with_the_kind_of_json_that_was_request
     rejected = read(text, contract)
     assert isinstance(rejected, Rejected)
     assert rejected.issues[0].message.endswith(f"no JSON {missing}")
+
+
+def test_the_representation_of_an_outcome_is_one_short_line() -> None:
+    """A debugger or a log shows it, and a reply may be long."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    accepted, rejected = read("Sure! ```{'a': '" + "x" * 5_000 + "'}```", schema), read("no " * 5_000, schema)
+    assert repr(accepted).startswith("<Accepted lossless, 4 repairs: {'a': 'xxx")
+    assert repr(rejected).startswith("<Rejected no_json: $: the text contains no JSON object, in 'no no ")
+    assert isinstance(rejected, Rejected)
+    for each in (accepted, rejected, Degraded("y" * 5_000, rejected)):
+        assert len(repr(each)) < 200

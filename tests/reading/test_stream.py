@@ -3,6 +3,7 @@
 import json
 import re
 from ast import literal_eval
+from dataclasses import fields
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, PlainSerializer, StringConstraints, model_validator
 
-from flujo_aros import Accepted, Limits, Partial, Reason, Rejected, StreamReader, UsageError, read
+from flujo_aros import Accepted, Limits, Outcome, Partial, Reason, Rejected, StreamReader, UsageError, read
 from flujo_aros.contract import BlockContract, Output
 from flujo_aros.reading.runaway import strip_runaway
 
@@ -110,10 +111,15 @@ def grows(before: Any, after: Any) -> bool:
     return bool(before == after)
 
 
+def whole(outcome: Outcome[Any]) -> str:
+    """Return every field of an outcome as text, in which NaN equals NaN."""
+    return repr([getattr(outcome, each.name) for each in fields(outcome)])
+
+
 def check(text: str, contract: Any, pieces: list[str], **options: Any) -> None:
     """Check the invariants of a stream."""
     partials, outcome = stream(text, contract, pieces, **options)
-    assert repr(outcome) == repr(read(text, contract, **options))
+    assert whole(outcome) == whole(read(text, contract, **options))
     for before, after in pairwise(partials):
         if not after.restarted:
             assert grows(before.value, after.value)
@@ -376,7 +382,7 @@ def test_the_buffer_is_bounded() -> None:
     _, outcome = stream("", {}, cut(text, list(range(0, 800, 7))), limits=limits)
     assert isinstance(outcome, Rejected)
     assert outcome.reason is Reason.TOO_LARGE
-    assert repr(outcome) == repr(read(text, {}, limits=limits))
+    assert whole(outcome) == whole(read(text, {}, limits=limits))
     assert len(outcome.text) == 50
 
 
@@ -393,7 +399,7 @@ def test_how_the_model_ended_decides_as_in_read(truncated: bool | None) -> None:
     """`truncated` is passed at the end, when it is known."""
     reader = StreamReader({})
     reader.feed('{"a": [1, 2')
-    assert repr(reader.close(truncated=truncated)) == repr(read('{"a": [1, 2', {}, truncated=truncated))
+    assert whole(reader.close(truncated=truncated)) == whole(read('{"a": [1, 2', {}, truncated=truncated))
 
 
 def test_a_rejection_reports_a_runaway_model() -> None:

@@ -667,7 +667,8 @@ def read_time(text: str, form: str, *, exact: bool = False) -> Time | None:
     day, second, zone = match["day"], match["s"] or ":00", match["zone"]
     zone = f"{zone[:3]}:{zone[3:].lstrip(':')}" if len(zone) > 1 else zone
     iso = f"{day}T" * (day is not None) + match["clock"] + second.replace(",", ".") + zone
-    return found if iso.upper() == found.iso.upper() else Time(iso, found.code or "iso-form")
+    code = found.code if found.code else "iso-form"
+    return found if iso.upper() == found.iso.upper() else Time(iso, code)
 
 
 def _read_time(text: str, form: str) -> Time | None:

@@ -25,6 +25,7 @@ from flujo_aros.reading.remarks import (
     UNASKED,
     class_of,
     count_in,
+    is_explained,
     letter_of,
     words_in,
 )
@@ -88,6 +89,7 @@ class Claims:
         self.fields = fields
         known = _vocabulary(tuple((field.name, field.choices) for field in fields if not field.listed))
         self.named = known.named
+        self._plurals = {word for field in fields for word in name_words(field.name) if word.endswith("s")}
         self.words = {choice: dict(means) for choice, means in known.choices.items()}
         held = [field.held.casefold() if _is_short(field.held) else "" for field in fields]
         for at, word in enumerate(held):
@@ -154,6 +156,8 @@ class Claims:
         if (choice := self.words.get(word)) is not None:
             return "VALUE" if _OWN in choice.values() else "CHOICE", choice
         if found.lastgroup is None:
+            if _PER.search(found.string, max(0, found.start() - _LONGEST_PART), found.start()):
+                return "", {}  # `the price per night`
             named = self.named.get(fold(word)) or self.named.get(fold(word[:-1]), {})
             is_label = found.string[found.end() : found.end() + 1] == ":"
             return "" if class_of(word) in FUNCTION_WORDS and not is_label else "FIELD", named
@@ -258,6 +262,8 @@ class Claims:
         before = _WORD_BEFORE.search(found.string, max(0, found.start() - _LONGEST_PART), found.start())
         lead = before["word"] if before else ""
         unit = (_UNIT_BEHIND.match(found.string, found.end()) or ["", ""])[1]
+        if fold(lead) in self.named and f"{fold(lead)}s" in self._plurals:
+            return {}  # `on move 31`
         is_place = lead.casefold() in _PLACES or (lead[:1].isupper() and found.start() > len(lead) + 1)
         means: dict[int, int] = {}
         for at, field in enumerate(self.fields):
@@ -358,7 +364,10 @@ def _numbers_meant(said: str) -> set[float]:
     """Return the numbers that digits or words may mean: with a decimal point or a decimal comma."""
     if not any(map(str.isdigit, said)):
         year = _SPOKEN_YEAR.fullmatch(said.casefold())
-        return {float(count_in(said.casefold()) if year is None else 100 * count_in(year[1]) + count_in(year[2]))}
+        half = 0.5 if said.endswith("half") else 0
+        return {
+            half + float(count_in(said.casefold()) if year is None else 100 * count_in(year[1]) + count_in(year[2]))
+        }
     digits = _BLANKS.sub("", said).replace("−", "-").rstrip(".,")
     found: set[float] = set()
     for comma, point in ((",", "."), (".", ",")):
@@ -416,7 +425,9 @@ class _Sentence:
         self.denied: set[int] = set()
         """The fields whose own value is negated: `not 3`, `instead of 3`, `from 3 to`."""
         about: list[set[int]] = []
-        for at, means in enumerate(says):
+        label = says[0] if _LABEL.match(code) else None  # `category: she is 37`
+        for at, said in enumerate(says):
+            means = said if label is None or not at else {i: how for i, how in said.items() if i in label}
             if code[at] == LETTERS["FIELD"]:
                 for index in means:
                     self.named.setdefault(index, []).append(at)
@@ -457,6 +468,8 @@ class _Sentence:
         """Return the field that is given another value, or None."""
         if (index := self._other_flag()) is not None or (index := self._other_label()) is not None:
             return index
+        if is_explained(self.code):
+            return None
         denied = {index for index in self.denied if index not in self.own or self.fields[index].kind == "text"}
         if denied and _NOT_OWN.search(self.code):
             return min(denied)
@@ -545,7 +558,8 @@ class _Sentence:
     def _says_otherwise(self, first: int, last: int, *, held: bool) -> bool:
         before, behind = self.code[self._clause_start(first) : first], self.code[last + 1 :]
         if (stated := _STATED_AS.search(behind)) is not None:
-            return (stated[1] == LETTERS["TRUE"]) != held and _ON_CONDITION.search(before) is None
+            conditional = _ON_CONDITION.search(before) or _ONLY_IF.match(behind, stated.end())
+            return (stated[1] == LETTERS["TRUE"]) != held and conditional is None
         clause = before + (_CLAUSE.split(behind) or [""])[0]
         if _ELSEWHERE.search(before) or _ELSEWHERE_BEHIND.search(behind) or _UNDECIDED.search(clause):
             return False
@@ -559,14 +573,14 @@ def _any(names: str) -> str:
 
 _VALUES: Final = _any("VALUE/CHOICE/OTHER/PROPER")
 _SUPPOSED: Final = expression(
-    f"[{_any('QUESTION')}]|^.?[{_any('IF/SHOULD')}](?![{_any('IS')}])|[{_any('THIS')}][{_any('IS')}].?[{_any('ANOTHER')}]"
+    f"^.?[{_any('THERE')}][{_any('IS')}][{_any('A')}]?[{_any('CHOICE')}]|[{_any('QUESTION')}]|^.?[{_any('IF/SHOULD')}](?![{_any('IS')}])|[{_any('THIS')}][{_any('IS')}].?[{_any('ANOTHER')}]"
 )
-_CLAUSE: Final = expression(f"[{_any('STOP/BUT')}]")
+_CLAUSE: Final = expression(f"[{_any('STOP/BUT/BECAUSE')}]")
 _ELSEWHERE: Final = expression(f"[{_any('IF/WOULD/MIGHT/MAY/ANOTHER/ASIDE/WILL/BOUND/MORE')}]")
 """A condition, a possibility, another time or another thing."""
-_ELSEWHERE_BEHIND: Final = expression(f"^[^{_any('STOP/BUT')}]{{0,3}}[{_any('ASIDE/BELOW')}]")
+_ELSEWHERE_BEHIND: Final = expression(f"^[^{_any('STOP/BUT/BECAUSE')}]{{0,3}}[{_any('ASIDE/BELOW')}]")
 _NEGATED: Final = expression(
-    f"(?:[{_any('NOT/INSTEAD')}]|^[{_any('NO')}])[^{_any('COMMA/STOP/BUT')}{_VALUES}]{{0,4}}$|[{_any('NO')}][{_any('THE')}]?$"
+    f"(?:[{_any('NOT/INSTEAD')}]|^[{_any('NO')}])[^{_any('COMMA/STOP/BUT/BECAUSE')}{_VALUES}]{{0,4}}$|[{_any('NO')}][{_any('THE/IS')}]{{0,2}}$"
 )
 _NEGATED_BEHIND: Final = expression(f"^[{_any('AMOUNTS/WRONG/ARROW')}]|^[{_any('IS')}].?[{_any('NOT/WRONG/ANOTHER')}]")
 _MINE: Final = expression(f"[{_any('I')}][{_any('CHOSE/STATED/LISTED')}][{_any('A/DEF/FROM')}]?$")
@@ -574,7 +588,7 @@ _NOT_OWN: Final = expression(
     f"[{_any('NOT/NO/INSTEAD')}][{_any('IS/DEF/THE/A')}]{{0,2}}[{_any('VALUE')}]|[{_any('VALUE')}][{_any('ARROW')}]."
 )
 _DIRECT: Final = expression(
-    f"^[^{_any('NOT/NO/BUT/STOP')}{_VALUES}]{{0,4}}[{_any('IS/AMOUNTS/STOP/ARROW/SHOULD/EMPTY')}]"
+    f"^[^{_any('NOT/NO/BUT/BECAUSE/STOP')}{_VALUES}]{{0,4}}[{_any('IS/AMOUNTS/STOP/ARROW/SHOULD/EMPTY')}]"
     f"[^{_any('NOT/NO/INSTEAD')}{_VALUES}]{{0,2}}$"
 )
 """Between the name of a field and a value: `is`, `=`."""
@@ -585,6 +599,7 @@ _PUT: Final = expression(
 _IS_THE: Final = expression(
     f"^.?[{_any('IS')}](?:[{_any('WHAT/REAL/CORRECT')}]|[{_any('DEF')}][{_any('REAL/CORRECT/A')}])"
 )
+_LABEL: Final = expression(f"^[{_any('FIELD')}][{_any('STOP')}]")
 _LABELLED: Final = expression(f"^[{_any('FIELD')}][{_any('STOP')}][{_any('VALUE')}]$")
 _RESULT: Final = expression(f"[{_any('AMOUNTS')}].?$")
 _LISTS: Final = expression(f"[{_any('STOP')}].?$")
@@ -594,12 +609,13 @@ _PREDICATE: Final = expression(
 _IS: Final = expression(f"[{_any('IS/SPELT/STOP/AMOUNTS')}][{_any('A/DEF/THE')}]?$")
 _COPULA: Final = expression(f"[{_any('IS/SPELT')}][{_any('A/DEF/THE')}]?$")
 _OUGHT: Final = expression(f"[{_any('SHOULD')}].{{0,3}}(?<![{_any('FROM')}])$")
-_BESIDE: Final = expression(f"^[^{_any('NOT/NO/BUT/STOP/COMMA')}{_VALUES}]{{0,2}}$|^[{_any('STOP')}]$")
+_BESIDE: Final = expression(f"^[^{_any('NOT/NO/BUT/BECAUSE/STOP/COMMA')}{_VALUES}]{{0,2}}$|^[{_any('STOP')}]$")
 _HOLLOW: Final = expression(f"[{_any('EMPTY/NOT/NO')}]")
-_STATED_AS: Final = expression(f"^[^{_any('NOT/NO/BUT/COMMA')}]{{0,2}}([{_any('TRUE/FALSE')}])")
+_STATED_AS: Final = expression(f"^[^{_any('NOT/NO/BUT/BECAUSE/COMMA')}]{{0,2}}([{_any('TRUE/FALSE')}])")
 _ON_CONDITION: Final = expression(f"[{_any('IF/WOULD/WILL')}]")
+_ONLY_IF: Final = expression(f"[{_any('ONLY')}]?[{_any('IF')}]")
 _UNDECIDED: Final = expression(f"[{_any('EMPTY/FALSE/TRUE/WHAT/ANSWER/IF')}]")
-_UNTRUE: Final = expression(f"[{_any('NOT/NO')}][^{_any('BUT/COMMA/STOP/ONLY')}]{{0,4}}$")
+_UNTRUE: Final = expression(f"[{_any('NOT/NO')}][^{_any('BUT/BECAUSE/COMMA/STOP/ONLY')}]{{0,4}}$")
 _UNTRUE_BEHIND: Final = expression(f"^.?[{_any('IS')}]?[{_any('NOT')}]")
 _HOLDS: Final = expression(f"[{_any('IS/HAVE/LISTED')}].{{0,2}}$")
 _IS_BEHIND: Final = expression(f"^[{_any('IS')}]")
@@ -615,7 +631,10 @@ _WITHIN: Final = expression(rf"[^\W{CJK}]|[.,-]")
 _CONTINUED: Final = expression(rf"[^\W{CJK}]|[.,-]?\d|-\w")
 _INTRODUCES: Final = r"(?:\b(?:by|from|to|for|of|at|in|on|is|was|von|par|de|por)|[:=]) "
 """Between other words of a quotation and a value."""
-_ITEM: Final = expression(r"\s*[-*•]\s+[*_]*(?P<label>[^\W\d][^:\n]{0,30}):[*_]* [^\w\s]{0,2}[\d.,]+ ?[^\W\d]{0,4}$")
+_ITEM: Final = expression(
+    r"\s*[-*•]\s+[*_]*(?P<label>[^\W\d][^:\n]{0,30}):[*_]* (?:[^\w\s]{0,2}[\d.,]+ ?[^\W\d]{0,4}"
+    r"|[\"“][^\"”\n]{1,60}[\"”])$"
+)
 """An item of a list with a label of its own."""
 _CLOCK: Final = expression(r"(?:^|T)0?(\d{1,2}:\d\d(?::\d\d)?)")
 _DECIMAL: Final = expression(r"-?\d{1,15}\.\d{1,15}")
@@ -633,8 +652,8 @@ _VAGUE: Final = ("one", "hundred", "thousand", "dozen")
 _TITLES: Final = ("Mr", "Mrs", "Ms", "Dr", "Prof", "Herr", "Herrn", "Frau")
 _PRICES: Final = frozenset(("price", "cost", "fee", "rate", "value"))
 _CURRENCIES: Final = ("usd", "eur", "gbp", "chf", "euro", "euros", "dollar", "dollars")
-_SMALL_WORDS: Final = ("FROM", "IS", "AND", "BUT", "NOT", "INSTEAD", "OR", "ACTUALLY", "LATER", "ONLY", "THE", "DEF",
-    "THIS", "WHAT", "IF", "SHOULD", "MORE", "STATED", "AMOUNTS")  # fmt: skip
+_SMALL_WORDS: Final = ("FROM", "BASED", "IS", "AND", "BUT", "BECAUSE", "NOT", "INSTEAD", "OR", "ACTUALLY", "LATER",
+    "ONLY", "THE", "DEF", "THIS", "WHAT", "IF", "SHOULD", "MORE", "STATED", "AMOUNTS")  # fmt: skip
 """Classes of words behind a number that do not name the things it counts."""
 _PLACES: Final = word_set(
     "page pages p line lines row column section clause article paragraph § table figure room gate court gallery round"
@@ -655,10 +674,12 @@ _ENDING: Final = expression(r"(?:ings?|ed|es|e|s)\Z")
 _GERMAN: Final = expression(r"\b(?:der|die|das|ist|und|nicht|ein|eine|im|den|dem|auf|mit|von)\b", re.I)
 _BESIDES: Final = expression(
     r"(?<=\S )\([^()\n]*\d[^()\n]*\)|`[^`\n]{1,60} [^`\n]{0,60}`|(?<=\d) (?:out of|of|von|sur|van|su) \d+\b(?![.,]?\d)"
+    r"|(?<!\S)\d\)(?=\s)"
 )
-"""A number in parentheses, code, and the end of a scale: `4 out of 5`."""
+"""A number in parentheses or before a list item, code, and the end of a scale: `4 out of 5`."""
 _STRUCK: Final = expression(r"~~\s*([^~\n]{1,60}?)\s*~~|\bs/([^/\n]{1,60})/")
 _WORD_BEFORE: Final = expression(r"(?P<word>[^\W\d_]+)\.?\s*(?:#|no\.\s?)?\Z")
+_PER: Final = expression(r"\b(?:per|pro|each|every|par|por|al) \Z", re.I)
 _UNIT_BEHIND: Final = expression(r"\s?(°\s?[CF]\b|[%°€$£¥]|[\u3040-\u9fff]|[^\W\d_]+)")
 _QUOTE: Final = expression(r"(?<![\w'’])[\"'“‘«「『„](?!\s*[:,])(?P<inner>[^\"'“”‘’«»」』\n]{1,60})[\"'”’»」』](?!\w)")
 _MONTH: Final = rf"(?i:(?!out\b)(?:{'|'.join(map(re.escape, MONTHS))}))\b"
@@ -676,7 +697,7 @@ _OTHER: Final = expression(
     rf"|(?<![^\W{CJK}])(?<![.,])(?P<number>[-−]?\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}})+(?:[.,]\d+)?(?!\w)"
     r"|[-−]?(?!0\d)\d(?:[\d.,'’]*\d)?)(?![\w-]*[A-Za-z]|[./:-]\d|\.\.)"
     r"|(?P<code>\b(?=[A-Za-z\d_.:/-]*\d)[A-Za-z\d][\w.:/-]*(?<![.,:])(?![\w%]))"
-    rf"|(?P<numeral>(?i:\b{_NUMERAL}(?:(?:[- ]|(?<=d) and ){_NUMERAL}){{0,9}}\b(?!-)))"
+    rf"|(?P<numeral>(?i:\b{_NUMERAL}(?:(?:[- ]|(?<=d) and ){_NUMERAL}){{0,9}}\b(?!-)(?: and a half\b)?))"
     rf"|(?P<proper>(?:(?<=[\w,»:=(] )|(?<=[MD][rs]\. )|\A(?={_CAP} {_CAP}))"
     rf"(?!{_NO_NAME}){_CAP}(?:(?: (?:van|von|de|of|the|der))? {_CAP}){{0,4}})"
 )

@@ -28,25 +28,24 @@ from flujo_aros.reading.scalars import MONTHS
 
 _WORDS: Final = {
     "ANSWER": """entry entries value* answer* json output result* record records response object data detail*
-        figure figures number numbers field fields boolean above wert werte antwort ergebnis angabe* daten
-        valeur* réponse résultat* données valor* respuesta datos resposta dados risposta dati waarde* antwoord
-        gegevens""",
+        figure figures number numbers field fields boolean above wert werte antwort ergebnis angabe* daten valeur*
+        réponse résultat* données valor* respuesta datos resposta dados risposta dati waarde* antwoord gegevens""",
     "THIS": """this that it these those they them es das dies* ce ceci cela c'est eso esto isso isto questo dit
         deze""",
     "I": """i we my our ich wir bin je j' mon suis yo estoy eu estou tenho io sono ik mijn ben meinerseits""",
     "THE": """der die den dem le la les l' el las il lo gli het""",
     "NO": """no non não nee""",
     "NOT": """不是 而不是 not n't never none cannot can't without hardly barely neither nor nowhere nobody nothing
-        unable nicht kein* ohne nie weder pas aucun* jamais sans nem nenhum* sem nessun* senza niet geen zonder nooit
-        nunca ningún ninguna less ni don't""",
-    "SURE": """sure certain* convinced confident positive vouch guarantee* swear know tell validat* rely trust* bet
-        sold stand_by sicher überzeugt gewiss garantier* sûr* convaincu* garantir segur* convencid*
-        garantiz* certo certeza sicur* convinto garantire zeker garanderen decid* determin* déterminer
-        say_which say_whether say_if""",
+        unable nicht kein* ohne nie weder pas aucun* jamais sans nem nenhum* sem nessun* senza niet geen zonder
+        nooit nunca ningún ninguna less ni don't""",
+    "SURE": """sure certain* convinced confident positive vouch guarantee* swear know tell validat* rely trust*
+        bet sold stand_by sicher überzeugt gewiss garantier* sûr* convaincu* garantir segur* convencid* garantiz*
+        certo certeza sicur* convinto garantire zeker garanderen decid* determin* déterminer say_which say_whether
+        say_if""",
     "CONFIRM": """verif* check* confirm* recheck* prüf* überprüf* geprüft bestätig* vérifi* conferm* controleren
         controleer bevestig*""",
-    "REVIEW": """review* revisit* double-check* re-check* doublecheck* compar* go_over look_over
-        take_another_look second_look cross-check* sanity-check*""",
+    "REVIEW": """review* revisit* double-check* re-check* doublecheck* compar* go_over look_over take_another_look
+        second_look cross-check* sanity-check*""",
     "MIGHT": """may might""",
     "MAY": """could seem* appear* arguabl* argue* könnt* kann pourrai* peut peuvent podría* pued* poderia* pode
         podem potrebbe* può possono kan kunnen defensible plausible""",
@@ -56,50 +55,51 @@ _WORDS: Final = {
     "OTHERWISE": """off differ* over-stated overstated understated exaggerated higher lower""",
     "WRONG": """ではなく wrong wrongly ruled_out invalid untrue incorrect* inaccurate mistaken outdated no_longer
         supersed* falsch fehlerhaft erron* faux fausse* inexact* errad* errat* equivocad* sbagliat* onjuist fout
-        verkeerd in_error out_of_date is_off are_off too_high too_low zu_hoch zu_niedrig trop_élevé
-        demasiado_alt*""",
+        verkeerd fel felaktig* feil forkert greșit* chybn* błędn* yanlış hibás* téves* väärin väärä* in_error
+        out_of_date is_off are_off too_high too_low zu_hoch zu_niedrig trop_élevé demasiado_alt*""",
     "ASSUMED": """assum* placeholder* approximat* as_a_default reasonable_default sensible_default defaulted
         provisional preliminary suppos* estimat* want_of ballpark presumabl* reconstruct* filler stand-in*""",
-    "GUESSED": """guess* invent* made_up make_up making_up fabricat* extrapolat* speculat* hypothes* improvis*
-        fictional fictitious hallucinat* stab_in_the_dark shot_in_the_dark at_random from_memory
-        finger_in_the_air nothing_to_go own_reading my_reading own_interpretation my_interpretation
+    "GUESSED": """guess* invent invents invented inventing made_up make_up making_up fabricat* extrapolat*
+        speculat* hypothes* improvis* fictional fictitious hallucinat* stab_in_the_dark shot_in_the_dark at_random
+        from_memory finger_in_the_air nothing_to_go own_reading my_reading own_interpretation my_interpretation
         my_calculation own_calculation my_experience own_experience general_knowledge gut_feeling common_sense
         my_judgment my_judgement assumption* hunch presum* educated made_one_up made_it_up made_them_up
         made_that_up made_this_up made_that_one_up hearsay""",
-    "UNCLEAR": """unclear doubt* dubious questionable debatable tentative uncertain* unsure unconfirmed
-        unverified unchecked ambiguous conflicting contradict* disputed garbled cut_off torn_between hard_to
-        difficult_to impossible_to incomplete missing discrepanc* unreliable ❌ ✗ ✘ ✖ 👎 cropped run_together
-        smeared handwritten faint subjective""",
-    "CLEAR": """clear obvious apparent evident legible readable klar eindeutig lesbar clair* lisible* claro
-        clara legível chiar* leggibile duidelijk leesbaar exhaustive final confirmed""",
+    "UNCLEAR": """unclear doubt* dubious questionable debatable tentative uncertain* unsure unconfirmed unverified
+        unchecked ambiguous conflicting contradict* disputed garbled cut_off torn_between hard_to difficult_to
+        impossible_to incomplete missing discrepanc* unreliable ❌ ✗ ✘ ✖ 👎 cropped run_together smeared
+        handwritten faint subjective""",
+    "CLEAR": """clear obvious apparent evident legible readable klar eindeutig lesbar clair* lisible* claro clara
+        legível chiar* leggibile duidelijk leesbaar exhaustive final confirmed""",
     "SEVERAL": """two several multiple various""",
-    "HAD_TO": """had_to musste* ai_dû tuve_que""",
+    "HAD_TO": """had_to have_to musste* ai_dû tuve_que""",
     "SOURCE": """text texts message* e-mail* email* mail document* input source* scan* image* photo* page* file*
-        attachment* pdf link* url* website* database invoice* receipt* transcript* thread article
-        dokument* rechnung* texte facture texto factura testo tekst handwriting signature listing* ticket* note
-        notes letter* form forms report* record*""",
+        attachment* pdf link* url* website* database invoice* receipt* transcript* thread article dokument*
+        rechnung* texte facture texto factura testo tekst handwriting signature listing* ticket* note notes
+        letter* form forms report* record*""",
     "STATED": """giv* gave state* specif* provid* mention* said say says found find locate angegeben genannt
-        erwähnt gefunden indiqué* précisé* trouvé* mencionad* especificad* encontrad* informad* menzionat*
-        trovat* vermeld genoemd gevonden explicit* names naming shown named printed labelled labeled contain*
-        indic*""",
+        erwähnt gefunden indiqué* précisé* trouvé* mencionad* especificad* encontrad* informad* menzionat* trovat*
+        vermeld genoemd gevonden explicit* names naming shown named printed labelled labeled contain* indic*""",
     "READ": """open access load view read see seeing reading make_out decipher lesen""",
     "WHAT": """how what which who when where whether""",
-    "SHOULD": """should must need* please kindly recommend* suggest* advis* worth want better best wise
-        pending awaiting someone somebody bitte muss müssen sollte* noch veuillez doit doivent debe* deber* conviene
-        falta pendiente deve* precisa* moet* nog to_be before reste* ainda ancora ought 'd human convém
-        mériterait""",
+    "SHOULD": """should must need* please kindly recommend* suggest* advis* want better best_to wise worth_a
+        worth_checking worth_verifying worth_confirming worth_reviewing worth_double-checking pending awaiting
+        someone somebody bitte muss müssen sollte* noch veuillez doit doivent debe* deber* conviene falta
+        pendiente deve* precisa* moet* nog to_be before reste* ainda ancora ought 'd human convém mériterait""",
     "ANOTHER": """another different other previous earlier older last similar someone_else andere* autre* otra*
         otro* outra* outro* altra* altro*""",
-    "FROM": """from of for about to in based für pour auf nach au aus von bei de d' di van""",
+    "FROM": """from of for about to in für pour auf nach au aus von bei de d' di van""",
     "EXAMPLE": """example* counterexample* sample* template* illustration* mock-up* mockup* draft* sketch*
-        skeleton* demonstration hypothetical illustrative simulated demo dummy beispiel* muster* vorlage*
-        exemple* modèle* ejemplo* plantilla* exemplo* esemp* voorbeeld* entwurf brouillon borrador rascunho
-        bozza schets first_pass""",
+        skeleton* demonstration hypothetical illustrative simulated demo dummy beispiel* muster* vorlage* exemple*
+        modèle* ejemplo* plantilla* exemplo* esemp* voorbeeld* entwurf brouillon borrador rascunho bozza schets
+        first_pass""",
     "ONLY": """only just merely nur bloß lediglich seulement solo sólo apenas só soltanto slechts maar alleen
         purely""",
-    "PART": """half part parts first beginning fragment excerpt""",
+    "PART": """half part parts first beginning fragment excerpt last_paragraph last_line last_sentence
+        last_section last_page last_row last_column""",
     "IF": """if unless in_case falls_sie falls_der falls_die falls_das falls_es falls_ich falls_ein falls_eine
-        falls_noch falls_gewünscht falls_herr falls_frau falls_weitere falls_nötig wenn sofern si""",
+        falls_noch falls_gewünscht falls_herr falls_frau falls_weitere falls_nötig wenn sofern si 如果 若 もし
+        万一""",
     "CONFIDENCE": """confidence""",
     "LOW": """low limited moderate""",
     "SOMEBODY": """she he customer user author sender client reviewer writer caller speaker patient""",
@@ -108,7 +108,9 @@ _WORDS: Final = {
     "IS": """ser être essere lauten heißen is are was were be been 's 're ist sind war est sont son está é são è
         zijn 'm 是""",
     "WOULD": """would würd* wäre* sähe serait seraient sería* seria sarebbe zou zouden""",
-    "BUT": """because since so but while although though weil da denn aber parce mais car porque pero mas ma en""",
+    "BUT": """so but while although though aber mais pero mas ma en""",
+    "BECAUSE": """because since weil da denn parce car porque puisque omdat perché pois""",
+    "BASED": """based""",
     "AND": """and und et y e""",
     "ENOUGH": """enough_information enough_detail* enough_context sufficient_information sufficient_detail*
         sufficient_context""",
@@ -131,55 +133,62 @@ _WORDS: Final = {
         slecht_leesbaar te_controleren te_bevestigen net_zo_goed kon_niet illisible* douteu* fictif* fictiv*
         provisoire* estimé* inventé* devin* hésite pourrait_être au_hasard au_pif hypothèse peu_lisible
         mal_lisible à_confirmer à_vérifier recontrôler faute_de_mieux il_est_possible_que n'ai_pas_pu ni_idea
-        ilegible ilegível illeggibile inciert* dudos* incert* duvidos* dubbi* fictici* fictíci* fittizi*
-        suposici* supuse suposição presumid* ipotizzat* provvisori* provisóri* estimación estimativa stima
-        stimat* inventad* inventat* adivin* palpite indovin* supposizione if_i_had_to dudo dubito
-        potrebbe_essere podría_ser poderia_ser puede_que es_posible_que é_possível_que è_possibile_che al_azar
-        a_caso ao_acaso ipotesi hipótesis hipótese deduje deduzi no_se_distingue non_si_legge pouco_legível
-        poco_legible por_confirmar por_verificar da_controllare da_verificare da_confermare a_confirmar
-        a_verificar ricontrollare immagina* dedott* no_consta creo_que me_queda_claro pode_não orientativ*
-        approssimativ* non_sono_riuscit* no_pude não_consegui comprobar revisar revisarla verificarlo
-        riverificare 我假设 假定 推测 推測です 推定 估计 猜 不清楚 不确定 看不清 存疑 仅供参考 読み取れ
-        はっきりしな 確信が 自信がありま 仅为示例 只是示例 仅是示例 仅为例子 虚构 占位 例です 架空 ダミー
-        サンプルです 仮の""",
-    "CHOSE": """went_with go_with picked pick chose choose used use reused kept put filled took settled reconstructed
-        entered wrote fill inserted""",
+        ilegible ilegível illeggibile inciert* dudos* incert* duvidos* dubbi* fictici* fictíci* fittizi* suposici*
+        supuse suposição presumid* ipotizzat* provvisori* provisóri* estimación estimativa stima stimat* inventad*
+        inventat* adivin* palpite indovin* supposizione if_i_had_to dudo dubito potrebbe_essere podría_ser
+        poderia_ser puede_que es_posible_que é_possível_que è_possibile_che al_azar a_caso ao_acaso ipotesi
+        hipótesis hipótese deduje deduzi no_se_distingue non_si_legge pouco_legível poco_legible por_confirmar
+        por_verificar da_controllare da_verificare da_confermare a_confirmar a_verificar ricontrollare immagina*
+        dedott* no_consta creo_que me_queda_claro pode_não orientativ* approssimativ* non_sono_riuscit* no_pude
+        não_consegui comprobar revisar revisarla verificarlo riverificare 我假设 假定 推测 推測です 推定 估计 猜
+        不清楚 不确定 看不清 存疑 仅供参考 読み取れ はっきりしな 確信が 自信がありま 仅为示例 只是示例 仅是示例
+        仅为例子 虚构 占位 例です 架空 ダミー サンプルです 仮の""",
+    "CHOSE": """went_with go_with picked pick chose choose used use reused kept put filled took settled
+        reconstructed entered wrote fill inserted""",
     "HM": """hm* ah oh uh um well ok okay also ach ay""",
     "WAIT": """wait moment warte halt stopp attendez attends espera espere esperen un_momento""",
     "SORRY": """sorry apologies pardon désolé* perdón perdona* disculp* lo_siento desculp* scusa* scusi mi_scusi
-        entschuldigung verzeihung excus* przepraszam извини* прости*""",
+        entschuldigung verzeihung excus* przepraszam извини* прости* förlåt ursäkta beklager undskyld scuze
+        anteeksi omlouvám bocsánat""",
     "OOPS": """hold_on hang_on oops whoops whoa correction corrigend* erratum errata scratch_that strike_that
         never_mind nevermind nope second_thought on_second_thought on_second_thoughts on_further_thought
-        second_thoughts on_second_look on_further_look come_to_think_of_it
-        on_reflection on_closer_look on_closer_inspection on_closer_reading on_re-reading
-        on_rereading on_further_reading on_second_reading looking_again upon_review looking_at my_mistake my_bad
-        my_error my_apologies note_to_self korrektur berichtigung ups hoppla mein_fehler nachtrag genauer_gesagt
-        vielmehr doch_nicht oups rectificati* mon_erreur erreur_de_ma_part après_réflexion finalement
-        fe_de_erratas corrección rectifico corrijo je_corrige je_me_corrige ich_korrigiere mejor_dicho más_bien
-        mi_error quise_decir pensándolo correzione rettifica mi_correggo anzi correção aliás correctie foutje
-        pomył* pomyli* poprawka korekta sprostowanie исправ* ошиб* поправка düzeltme rättelse rettelse oprava
-        korjaus koreksi helyesbítés corectare виправлення διόρθωση תיקון تصحيح सुधार nein 等等 等一下 更正 纠正
-        修正 勘误 抱歉 对不起 不好意思 请忽略 其实 实际上 事实上 実は 訂正
-        すみません 申し訳 失礼 いや いえ 待って やっぱり 정정 사실 죄송 실수 아니""",
+        second_thoughts on_second_look upon_second_look upon_re-reading looking_back on_further_look
+        come_to_think_of_it on_reflection on_closer_look on_closer_inspection on_closer_reading on_re-reading
+        on_rereading on_checking_again on_checking re-checking rechecking re-reading rereading having_thought
+        having_re-read thinking_about_it thinking_again thinking_it_over then_again beim_nochmaligen beim_erneuten
+        bei_näherer bei_genauerem bei_genauerer ich_muss_mich après_relecture en_relisant à_la_relecture relendo
+        revendo al_releer releyendo rileggendo bij_herlezing bij_nader ops la_recitire vid_närmare ved_nærmere
+        on_further_reading on_second_reading looking_again upon_review looking_at my_mistake my_bad my_error
+        my_apologies note_to_self korrektur berichtigung ups hoppla mein_fehler nachtrag genauer_gesagt vielmehr
+        doch_nicht oups rectificati* mon_erreur erreur_de_ma_part après_réflexion finalement fe_de_erratas
+        corrección rectifico corrijo je_corrige je_me_corrige ich_korrigiere mejor_dicho más_bien mi_error
+        quise_decir pensándolo correzione rettifica mi_correggo anzi correção aliás correctie foutje pomył*
+        pomyli* poprawka korekta sprostowanie исправ* ошиб* поправка düzeltme rättelse rettelse oprava korjaus
+        koreksi helyesbítés corectare виправлення διόρθωση תיקון تصحيح सुधार nein 等等 等一下 更正 纠正 修正 勘误
+        抱歉 对不起 不好意思 请忽略 其实 实际上 事实上 実は 訂正 すみません 申し訳 失礼 いや いえ 待って やっぱり
+        よく見ると 重新核对 重新检查 仔细看 정정 사실 죄송 실수 아니""",
     "EDIT": """fixed edit update updated corrected revised ps p.s""",
     "ACTUALLY": """actually in_fact really in_truth in_reality rather eigentlich tatsächlich in_wirklichkeit
-        in_wahrheit en_fait en_réalité plutôt en_realidad de_hecho in_realtà na_verdade eigenlijk
-        w_rzeczywistości на_самом_деле after_all turns_out turned_out""",
-    "INSTEAD": """instead instead_of rather_than statt anstatt anstelle au_lieu plutôt_que en_lugar en_vez
-        anziché invece em_vez in_plaats contrary_to""",
-    "SLIPPED": """misread* misspoke mistyped miscounted mixed_up mix_up confused forgot forgotten overlooked missed
-        swapped transposed reversed interchanged flipped retract* withdraw* disagree slipped misinterpreted
-        misunderstood misstated miscalculated mistook failed_to mislabel* backwards change_my changed_my
-        other_way_round other_way_around wrong_way_round stand_corrected take_it_back take_that_back
-        take_back vergessen übersehen verwechselt vertauscht geirrt vertan verlesen verschrieben oublié
-        confondu raté trompé* inversé faltó confuso enganei confundi vergist verwisseld""",
-    "RETRACTED": """withdrawn retracted superseded void obsolete hallucination says_otherwise say_otherwise is_off_by
-        are_off_by states_otherwise shows_otherwise suggests_otherwise off_by misspel* mix-up unvollständig
-        incomplèt* incomplet* fehler_unterlaufen fehler_passiert eingeschlichen stimmt_nicht stimmen_nicht
-        stimmt_so_nicht falsch_geschrieben falsch_angegeben glissée klopt_niet confundí equivoqué
-        he_equivocado olvidé olvidó hay_un_error ho_sbagliato intercambiado negeer 错了 不对 有误 写错 填错 弄错
-        搞错 搞混 弄混 存在错误 有错误 有个错误 不正确 作废 不完整 写反 弄反 搞反 漏了 漏掉 忘了 忘记 間違 誤って
-        誤りが の誤り に訂正 不完全 逆でし 忘れ 見落とし 漏れ 違います 正しくありません
+        in_wahrheit en_fait en_réalité plutôt en_realidad de_hecho in_realtà na_verdade eigenlijk egentligen
+        faktiskt faktisk de_fapt itse_asiassa aslında ve_skutečnosti valójában w_rzeczywistości на_самом_деле
+        after_all turns_out turned_out""",
+    "INSTEAD": """instead instead_of rather_than statt anstatt anstelle au_lieu plutôt_que en_lugar en_vez anziché
+        invece em_vez in_plaats contrary_to""",
+    "SLIPPED": """misread* misspoke mistyped miscounted mixed_up mix_up confused forgot forgotten overlooked
+        missed swapped transposed reversed interchanged flipped retract* withdraw* disagree slipped misinterpreted
+        misunderstood misstated miscalculated misquoted misjudged misplaced misattributed misclassified
+        misidentified misremembered underestimated overestimated overcounted just_noticed just_realized
+        just_realised now_see now_realize now_realise mistook failed_to mislabel* backwards change_my changed_my
+        other_way_round other_way_around wrong_way_round stand_corrected take_it_back take_that_back take_back
+        vergessen übersehen verwechselt vertauscht geirrt vertan verlesen verschrieben oublié confondu raté
+        trompé* inversé faltó confuso enganei inversat vergist verwisseld""",
+    "RETRACTED": """withdrawn retracted superseded void obsolete hallucination says_otherwise say_otherwise
+        is_off_by are_off_by states_otherwise shows_otherwise suggests_otherwise off_by misspel* mix-up
+        unvollständig incomplèt* incomplet* fehler_unterlaufen fehler_passiert eingeschlichen stimmt_nicht
+        stimmt_oben_nicht stimmen_nicht stimmt_so_nicht falsch_geschrieben falsch_angegeben glissée klopt_niet
+        confundí equivoqué he_equivocado olvidé olvidó hay_un_error ho_sbagliato intercambiado negeer 错了 不对
+        有误 写错 填错 弄错 搞错 搞混 弄混 存在错误 有错误 有个错误 不正确 作废 不完整 写反 弄反 搞反 漏了 漏掉
+        忘了 忘记 間違 誤って 誤りが の誤り に訂正 不完全 逆でし 忘れ 見落とし 漏れ 違います 正しくありません
         無視して が正解 무시하 무시해 틀렸 잘못""",
     "ERROR": """error* mistake mistakes typo* fehler erreur* misprint oversight inaccurac*""",
     "IGNORE": """throw ignore ignoring disregard discard forget scratch strike cancel ignorier* vergiss ignorez
@@ -189,44 +198,43 @@ _WORDS: Final = {
         corrija reemplac* to_correct reconsider""",
     "SET": """set""",
     "CORRECT": """correct""",
-    "SHOULD_BE": """应该是 应当是 应为 改为 改成 正确的 正しくは が正しい に変更""",
+    "SHOULD_BE": """应该是 应当是 应为 改为 改成 正确的 正しくは が正しい に変更 とすべき 实际上是 实际是""",
     "VALID": """valid correcte* correcta* correcto* corrett* richtig* korrekt* juste""",
     "ADD": """add append include insert remove delete drop take""",
     "BETTER": """lieber besser doch mieux mejor meglio melhor beter""",
     "MOVED": """moved changed switched postponed rescheduled raised lowered verschoben verlegt geändert déplacé*
-        reporté*
-        movid* cambiad*""",
+        reporté* movid* cambiad*""",
     "HAVE": """had have 've got has made spotted noticed""",
     "QUITE": """quite pretty very easy simple""",
     "A": """a an one""",
     "ARROW": """-> => >> → ⇒""",
     "POINTS": """<- <-- ←""",
     "BELOW": """below follows next""",
-    "LATE": """later_than delay* late long length trouble confusion inconvenience hear
-        spät* verspät* lang* retard* attente""",
+    "LATE": """later_than delay* late long length trouble confusion inconvenience hear spät* verspät* lang*
+        retard* attente""",
     "TRUE": """true""",
     "FALSE": """false forbidden prohibited disallowed verboten interdit* prohibid*""",
     "MAKE_IT": """make_it make_that make_this""",
     "LISTED": """ticked typed listed copied transcribed extracted noted reported selected marked counted included
         recorded calculated converted parsed booked assigned matched returned""",
     "LET_ME": """let_me""",
-    "THANKS": """thanks thank there that's_all problem worries""",
+    "THANKS": """thanks thank that's_all problem worries""",
+    "THERE": """there""",
     "SHOULD_HAVE": """should_have should_not_have shouldn't_have must_have ought_to_have would_have_been was_meant
-        were_meant
-        aurait_dû hätte""",
+        were_meant aurait_dû hätte""",
     "LATER": """later now meanwhile subsequently afterwards amended addendum re-marked raises re-issued reissued
         replaced replaces upgraded downgraded nowadays since_then has_since have_since currently inzwischen jetzt
         später mittlerweile désormais maintenant ahora luego adesso agora nu inmiddels""",
-    "AMOUNTS": """amounts comes stands liegt totals equals runs reads makes gives puts = serves weighs measures costs
-        works_out beträgt lautet wynosi asciende vale ammonta bedraagt s'élève""",
+    "AMOUNTS": """amounts comes stands liegt totals equals runs reads makes gives puts = serves weighs measures
+        costs works_out beträgt lautet wynosi asciende vale ammonta bedraagt s'élève""",
     "AGREE": """match* agree agrees fit fits hold holds correspond* tally tallies apply applies""",
     "DEF": """the his her their yesterday* today*""",
     "SPELT": """spelled spelt written called heet heißt heisst llama chiama appelle chama hieß heette""",
     "ASIDE": """original formerly previously originally initially usually typically normally default forecast*
-        tomorrow neighbour* neighbor* companion related sister prior cited expected planned scheduled
-        prochain* próxim* nächste* morgen* volgend*""",
+        tomorrow neighbour* neighbor* companion related sister prior cited expected planned scheduled separate
+        comparison midpoint average difference interval prochain* próxim* nächste* morgen* volgend*""",
     "BOUND": """out_of within least most under over exceed* between minimum maximum than up_to extra plus minus
-        total_of sum_of""",
+        total_of sum_of scale limit limits threshold""",
     "COMMA": """, ， 、""",
     "STOP": """- -- > ; : ( ) — – … ： ； （ ）""",
 }
@@ -253,7 +261,7 @@ _STATED: Final = (
     "^ ~1 NOT ~1 SURE/CONFIRM !WHAT/IF,~1,YOU/THIS",
     "THIS IS NOT ~1 SURE",
     "I WOULD CONFIRM/REVIEW ~3 FIELD/VALUE/ANSWER/THIS",
-    "ONLY ~1 SURE",
+    "ONLY ~1 SURE !~3,IF",
     "CONFIDENCE/SURE ~5 LOW",
     "LOW CONFIDENCE",
     # it may be wrong: "the hours might be off"
@@ -264,10 +272,10 @@ _STATED: Final = (
     "^ - MAY/PERHAPS IS? ~1 WRONG",
     # a guess: "I had to guess", "6 is a placeholder", "my best guess"
     "I -4 <INSTEAD GUESSED !THIS,IS/SHOULD",
-    "^ - FIELD/ANSWER -8 <INSTEAD ASSUMED",
+    "^ - FIELD/ANSWER -8 <INSTEAD ASSUMED !OTHER !~6,BASED,~9,SOURCE",
     "^ - VALUE -3 IS -5 ASSUMED !OTHER",
     "^ ASSUMED -5 FIELD/VALUE/ANSWER",
-    "I/IS -3 ASSUMED -5 FIELD/VALUE/ANSWER",
+    "I/IS -3 ASSUMED !~6,BASED,~9,SOURCE -5 FIELD/VALUE/ANSWER",
     "^ - FIELD/VALUE/ANSWER -8 <INSTEAD GUESSED",
     "^ - GUESSED -5 FIELD/VALUE/ANSWER",
     "^ -4 <INSTEAD GUESSED $",
@@ -352,12 +360,12 @@ _RETRACTED: Final = (
     "<YOU/SOURCE FIELD/VALUE/ANSWER/THIS/I ANSWER/TRUE? IS/THIS -1 WRONG",
     "FIELD/VALUE/ANSWER/THIS ~2 I STATED/CHOSE/LISTED ~1 IS -1 WRONG",
     "FIELD/VALUE IS CHOSE/STATED/READ/LISTED ~3 WRONG",
-    "^ !YOU ~3 IS -1 WRONG $",
+    "^ !YOU !~2,CHOICE ~3 IS -1 WRONG $",
     "FIELD/VALUE/ANSWER/THIS ~4 NOT IS? ~1 REAL/CORRECT/CLEAR",
     "FIELD/VALUE/ANSWER/THIS NOT IS SURE/CHOSE",
     "FIELD/VALUE/ANSWER/THIS IS NOT ANSWER",
     "FIELD/VALUE/ANSWER NOT ANSWER",
-    "THIS IS FROM? ~1 WRONG",
+    "THIS IS FROM? -1 WRONG",
     "^ ~1 FIELD ~1 IS -5 WRONG $",
     "ANSWER ~1 YOU ANOTHER",
     "POINTS ~3 WRONG",
@@ -367,7 +375,7 @@ _RETRACTED: Final = (
     "TRUE/FALSE/EMPTY IS NOT REAL/CORRECT",
     "I ~1 WRONG SURE",
     "I WOULD NOT CHOSE/SURE",
-    "INSTEAD DEF? ANSWER/WHAT ~2 $",
+    "INSTEAD I? DEF? ANSWER/WHAT ~2 $",
     # "I misread it", "I used the wrong line", "I made an error", "a typo in the total"
     "I -4 SLIPPED",
     "I ~1 CHOSE/STATED/HAVE/LISTED ~4 WRONG",
@@ -382,17 +390,18 @@ _RETRACTED: Final = (
     "IS ACTUALLY !QUITE/NOT/FIELD/VALUE/A",
     "ACTUALLY ~3 OTHER/CHOICE",
     "I/FIELD/VALUE/THIS/ANSWER ~2 SHOULD_HAVE",
-    "^ -5 SHOULD IS? SPELT",
+    "^ !~2,SOMEBODY -5 SHOULD IS? SPELT",
     "NAMED/ANSWER/THIS ~2 SHOULD READ",
-    "NAMED/ANSWER/THIS ~2 SHOULD ~2 OTHER/CHOICE/EMPTY/TRUE/FALSE",
+    "NAMED/ANSWER/THIS ~2 SHOULD ~3 OTHER/CHOICE/EMPTY/TRUE/FALSE",
     "^ SHOULD? CHOSE ~1 OTHER/CHOICE ~9 INSTEAD",
     "OTHER/CHOICE ~2 INSTEAD ~1 VALUE/EMPTY",
     "<IS CORRECT ~2 IS/THIS/WOULD ~1 OTHER/CHOICE",
     "^ ~1 SHOULD IS OTHER/CHOICE",
     "FIELD ~2 SHOULD IS OTHER/CHOICE",
     "SHOULD_BE ~2 OTHER/CHOICE",
+    "OTHER/CHOICE ~1 SHOULD_BE",
     "^ BETTER BETTER? CHOICE/OTHER",
-    "MOVED FROM ~1 OTHER/CHOICE",
+    "MOVED FROM ~1 OTHER/CHOICE !FROM,VALUE",
     "<IF CHOICE WOULD ~4 SHOULD/REAL/CORRECT",
     # "Ignore the total", "Don't use it", "Please change the total", "Let me fix that"
     "^ ~1 IGNORE",
@@ -402,14 +411,15 @@ _RETRACTED: Final = (
     "^ EDIT? HM? SHOULD? CHANGE !SURE ~3 FIELD/VALUE/THIS/CHOICE/ANSWER",
     "^ ~1 MAKE_IT",
     "^ LET_ME CHANGE/CONFIRM/REVIEW/CORRECT",
-    "I ~3 SHOULD/WILL/WOULD CHANGE/CORRECT ~3 FIELD/VALUE/THIS/ANSWER",
+    "I ~3 SHOULD/WILL/WOULD/HAD_TO CHANGE/CORRECT ~3 FIELD/VALUE/THIS/ANSWER",
     "EDIT/CLEAR ~3 BELOW",
     "SORRY FROM THIS $",
 )
 """Orders of classes in a clause that retract or correct the answer."""
 _RETRACTED_ACROSS: Final = (
     "| NO? HM/BUT? BUT? OOPS/SHOULD_BE",
-    "^ ~2 OOPS/CHANGE STOP",
+    "^ ~2 OOPS STOP",
+    "^ ~2 CHANGE STOP !NUMBER",
     "| NO? HM/BUT? BUT? WAIT !FROM !$",
     "NO WAIT",
     "| HM/BUT? BUT? SORRY !FROM/IF !COMMA?,I,WILL,NOT !COMMA?,NOT,SOURCE !COMMA?,~3,LATE",
@@ -417,28 +427,29 @@ _RETRACTED_ACROSS: Final = (
     "SORRY COMMA NO COMMA",
     "SORRY FROM ~3 ERROR/SLIPPED/RETRACTED",
     "| HM/BUT? BUT? ACTUALLY !COMMA?,THIS?,IS?,QUITE !A",
-    "| HM/BUT? NO COMMA !NOT/THANKS",
+    "| HM/BUT? NO COMMA !NOT/THANKS/THERE",
     "^ EDIT STOP",
     "^ ~1 ANSWER STOP NOT !ERROR",
     "NAMED STOP SHOULD IS",
     "CORRECT ~2 STOP OTHER/CHOICE",
     "^ SHOULD/BETTER STOP ~1 CHOICE/OTHER",
-    "EMPTY_FIELD ~2 IS/STOP ~1 OTHER",
+    "^ - EMPTY_FIELD ~2 IS/STOP ~1 OTHER",
     "EMPTY_FIELD SHOULD IS ~1 VALUE",
     "EMPTY_FIELD IS? STOP? NOT EMPTY",
 )
 """The same for whole sentences."""
 _DENIED: Final = (
-    "<NOT/ALL/OTHER/VALUE/PIECE EMPTY_FIELD IS STATED/LISTED !NOT",
+    "^ - <ALL/OTHER/VALUE/PIECE EMPTY_FIELD IS STATED/LISTED !NOT",
     # a value is something else: "25 is the number of drums", "3.4 was last year's figure"
     "^ HM? DEF? VALUE/PIECE IS DEF/WHAT !~9,STATED/REAL/CORRECT/PROPER/CHOICE/ONLY/AGREE =12 $",
     "^ HM? DEF? VALUE/PIECE IS ~1 ANOTHER",
+    "^ HM? DEF? VALUE/PIECE IS ONLY ~1 $",
     "FIELD/VALUE/ANSWER/WHAT I STATED/CHOSE/LISTED =4 IS DEF/WHAT !~9,STATED/REAL/CORRECT =12 $",
     # "89.9 isn't what the ticket says", "The amount doesn't match the slip"
     "FIELD/VALUE/ANSWER =3 IS NOT WHAT",
     "FIELD/VALUE/ANSWER =6 NOT AGREE !FROM,~1,ANSWER,FROM",
     "FIELD/VALUE/ANSWER =3 WRONG AGREE",
-    "OTHER ~3 IS/WOULD IS? DEF? REAL/CORRECT",
+    "OTHER/CHOICE/PROPER ~3 IS/WOULD IS? DEF? ~1 REAL/CORRECT",
     # a yes or no: "She did not in fact pass"
     "NOT =4 HOLDS",
     "<NOT IS =2 LACKS $",
@@ -453,6 +464,7 @@ _DENIED_ACROSS: Final = (
     "^ NOT VALUE/PIECE BUT",
     "^ CHANGE VALUE/PIECE ~1 OTHER/PROPER/CHOICE",
     "^ OTHER INSTEAD",
+    "FIELD I STATED/CHOSE/LISTED ~5 NOT AGREE",
 )
 """The same for whole sentences."""
 _ASSERTED: Final = (
@@ -473,20 +485,25 @@ _ASSERTED: Final = (
     "LATER =7 OTHER/PROPER",
 )
 """Orders of classes in a clause that assert something else, in a sentence without a value of the answer."""
-_CONDITIONAL: Final = ("^ ~1 IF", "^ SHOULD DEF/NAMED")
+_CONDITIONAL: Final = ("^ ~1 IF", "^ SHOULD DEF/NAMED", "^ NOT ~5 THIS SHOULD_HAVE")
 """Sentences that ask for a change under a condition."""
-_EXEMPT: Final = ("NOT ~9 BUT ~6 ALL", "^ ~1 IF/WOULD YOU", "^ ~1 SOMEBODY @ $")
-"""Sentences that doubt nothing: `if you need more`, and what the customer is not sure of.
+_EXEMPT: Final = (
+    "NOT ~9 BUT ~6 ALL", "^ ~1 IF/WOULD YOU", "^ ~1 SOMEBODY @ $",
+    "CHOICE ~6 MAY ~16 BUT ~20 VALUE", "MAY ~8 CHOICE ~16 BUT ~20 VALUE",
+)  # fmt: skip
+"""Sentences that doubt nothing: `if you need more`, what the customer is not sure of, and `it could be b, but a fits`.
 
 `@` stands for any number of words that are neither the writer nor in the answer.
 """
-_RATIONALE: Final = ("^ STOP? NAMED STOP STOP? VALUE/PIECE !~3,GUESSED/ASSUMED/SURE/PERHAPS/DOUBTFUL/UNCLEAR",
-    "^ STOP? NAMED STOP STOP? FALSE/EMPTY BUT BUT? NOT")  # fmt: skip
-"""Lines that give a field its own value and a reason: `hours: 6, as the form says`, `paid: false (not mentioned)`."""
+_RATIONALE: Final = ("^ STOP? NAMED STOP STOP? VALUE/PIECE !ARROW !~3,GUESSED/ASSUMED/SURE/PERHAPS/DOUBTFUL/UNCLEAR",
+    "^ STOP? NAMED STOP STOP? FALSE/EMPTY BUT BUT? NOT",
+    "^ HM? DEF? NAMED IS/AMOUNTS ~1 VALUE/TRUE/FALSE/EMPTY BUT? BECAUSE !~9,GUESSED/ASSUMED/PERHAPS/DOUBTFUL/UNCLEAR",
+    "^ STOP? NAMED STOP ~9 ARROW STOP? VALUE/TRUE/FALSE/EMPTY $")  # fmt: skip
+"""Lines that give a field its own value and a reason: `hours: 6, as the form says`, `paid is false because …`."""
 _EMPTY: Final = ("EMPTY", "NOT ~2 EMPTY_FIELD")
 """Sentences that explain why a field is empty, unless they name another one, or a guess: `so it is null`."""
 FUNCTION_WORDS: Final = frozenset(
-    ["NO", "NOT", "I", "THIS", "FROM", "IS", "IF", "YOU", "BUT", "AND", "ONLY", "WHAT", "WOULD"]
+    ["NO", "NOT", "I", "THIS", "FROM", "IS", "IF", "YOU", "BUT", "BECAUSE", "AND", "ONLY", "WHAT", "WOULD"]
 )
 """Classes of words that never count as the name of a field or as a value."""
 
@@ -515,7 +532,8 @@ def _part(part: str) -> str:
 _ALSO: Final = {
     "FIELD": "/".join((*_FIELDS, "THE")), "NAMED": "/".join((*_FIELDS, "EMPTY_FIELD")), "NOT": "NOT/NO",
     "VALUE": "VALUE/NUMBER",
-    "MAY": "MAY/MIGHT", "REVIEW": "REVIEW/CORRECT", "REAL": "REAL/TRUE", "BUT": "BUT/COMMA/STOP/AND",
+    "MAY": "MAY/MIGHT", "REVIEW": "REVIEW/CORRECT", "REAL": "REAL/TRUE", "BUT": "BUT/BECAUSE/COMMA/STOP/AND",
+    "FROM": "FROM/BASED",
     "CHOSE": "CHOSE/SET/ADD", "SHOULD": "SHOULD/BETTER", "CHANGE": "CHANGE/SET", "CORRECT": "CORRECT/VALID",
     "SPELT": "SPELT/AMOUNTS", "OTHERWISE": "OTHERWISE/MOVED/ERROR/SLIPPED/RETRACTED", "WRONG": "WRONG/RETRACTED",
 }  # fmt: skip
@@ -626,6 +644,7 @@ class Topic(NamedTuple):
     def marked(self, sentence: str) -> str:
         """Return a sentence in lower case, with a mark in place of each field, value and choice."""
         own = self._parts(sentence.lower())
+        sentence = _MAY.sub("Mai", sentence)
         sentence = _PROPER.sub(lambda found: self._proper(found[0], own), sentence.translate(_UNMARKED))
         sentence = _PROPER_WORD.sub(lambda found: _PIECE if found[0].lower() in own else found[0], sentence).lower()
         for stem, said in self.flags.items():
@@ -680,6 +699,8 @@ _PROPER: Final = expression(
     rf"{_CAPITALIZED}(?: {_CAPITALIZED}){{0,4}}"
 )
 """Capitalized words within a sentence, or several at its beginning."""
+_MAY: Final = expression(r"\bMay(?=,? \d)|(?<=\d )May\b")
+"""The month, which is not the verb."""
 _PROPER_WORD: Final = expression(rf"\b{_CAPITALIZED}")
 NUMERALS: Final = {
     word: number
@@ -798,11 +819,16 @@ def _suspect(text: str, topic: Callable[[], Topic], finds: Phrases = MAY_REMARK)
 def _corrects(code: str) -> bool:
     if _CORRECTS.sentence.search(code):
         return True
-    return _IS_CONDITIONAL.search(code) is None and _says(code, _CORRECTS)
+    return not is_explained(code) and _IS_CONDITIONAL.search(code) is None and _says(code, _CORRECTS)
+
+
+def is_explained(code: str) -> bool:
+    """Return whether a sentence gives a field its own value and a reason for it."""
+    return _IS_RATIONALE.search(code) is not None
 
 
 def _contradicts(code: str) -> bool:
-    if _IS_CONDITIONAL.search(code) or _IS_RATIONALE.search(code):
+    if _IS_CONDITIONAL.search(code) or is_explained(code):
         return False
     return _says(code, _DENIES) or (_OTHERWISE_ABOUT.isdisjoint(code) and _says(code, _ASSERTS))
 
@@ -810,7 +836,7 @@ def _contradicts(code: str) -> bool:
 def _doubts(code: str, rules: _Rules) -> bool:
     if (
         _IS_EXEMPT.search(code)
-        or _IS_RATIONALE.search(code)
+        or is_explained(code)
         or (_OTHER_TOPICS.isdisjoint(code) and _IS_ABOUT_EMPTY.search(code))
     ):
         return False
@@ -853,4 +879,4 @@ UNASKED: Final = expression(
 )
 """A sentence about what the schema has no field for."""
 _IF: Final = LETTERS["IF"]
-_CLAUSE_END: Final = expression(f"[{''.join(map(LETTERS.__getitem__, ('BUT', 'AND', 'COMMA', 'STOP')))}]")
+_CLAUSE_END: Final = expression(f"[{''.join(map(LETTERS.__getitem__, ('BUT', 'BECAUSE', 'AND', 'COMMA', 'STOP')))}]")

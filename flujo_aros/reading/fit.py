@@ -225,12 +225,12 @@ _ENVELOPES: Final = word_set(
     "result results output outputs data value values response content payload json object item items list"
     " count total number amount sum score text return returned is"
 )
-"""Keys around a scalar that say that it is an answer, apart from the words that announce one."""
+"""Keys that mark the scalar in them as an answer; words that announce an answer do the same."""
 _WHOLES: Final = word_set(
     "result results output outputs data values response content payload json object items list answer answers"
     " map mapping dict dictionary"
 )
-"""Keys around an object with any keys that say that it is the answer, apart from plurals and the words of its title."""
+"""Keys that mark the object in them, whatever its keys, as the answer; plurals and words of its title do the same."""
 _FAILURES: Final = word_set(
     "error errors failure exception refusal refused warning_fatal fehler erreur erreurs errore erro 错误 エラー"
 )
@@ -241,7 +241,7 @@ _DENIALS: Final = (
         "refused declined missing excluded ignored skipped omitted discarded false not no reason reasons warnings"
     )
 )
-"""Keys around a list that mean that the list is not the answer."""
+"""Keys that mark the list in them as something other than the answer."""
 _CORRECTIONS: Final = word_set("correction corrections erratum errata corrigendum amendment amendments retraction")
 _REMARKS: Final = word_set("note notes comment comments remark remarks warning warnings caveat caveats")
 _CORRECTED: Final = _CORRECTIONS | word_set("corrected revised amended retracted changes patch diff edits overrides")

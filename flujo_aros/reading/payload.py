@@ -349,7 +349,7 @@ class _TwiceError(ValueError):
 
 
 def _parse_strict_json(payload: str, what: str, text: str) -> tuple[Any] | Rejected:
-    """Return the value of strictly valid JSON: finite numbers, each key once, complete characters.
+    """Return the value of strictly valid JSON: finite numbers, each key once, no lone surrogates.
 
     In a tuple, because it may be None. `what` names the payload in the rejection of the reply, `text`.
     """
@@ -599,7 +599,7 @@ def _has_duplicate_key(node: Node) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Return whether a value can be serialized as JSON, with only complete characters."""
+    """Return whether a value can be serialized as JSON and contains no lone surrogate."""
     try:
         return not SURROGATE.search(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except ValueError:

@@ -360,7 +360,7 @@ def _first_char_after_comment(around: Surroundings, comment: int) -> str:
 
 
 def _member_without_colon(around: Surroundings, at: int) -> bool:
-    """Return whether a member begins here that lacks its colon or is cut off."""
+    """Return whether a member without its colon, or a truncated one, begins here."""
     text, shape = around.text, around.shape
     if _CUT_KEY.match(text, at):
         await_end(text, len(text), growing=around.growing)

@@ -562,8 +562,8 @@ def place(
 
 
 def core_name(member: Member, own: Iterable[str]) -> str:
-    """Return the key of a member without words for the object that it is a part of (`song_title`) or, if its value is a
-    boolean, without words that ask a question, or an empty string if it has no such words.
+    """Return a member's key without the words for its object (`song_title`) and, for a boolean, the words that ask a
+    question. Empty if it has none of these words.
     """
     words = words_of(member.key)
     idle = {_stem(word) for word in own} - _OTHER - _UNITS - _LIMITING

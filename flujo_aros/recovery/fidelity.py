@@ -363,7 +363,7 @@ _PLACEHOLDER: Final = re.compile(
 _BLANK: Final = re.compile(r"\s*(?:<[^<>/]{1,80}>|\.{2,6}|…|_{3,})\s*")
 _TYPES: Final = frozenset({"string", "str", "text", "integer", "int", "number", "float", "boolean", "bool"})
 _MAY_BE_BLANK: Final = re.compile(rf"[<&…\\]|\.\.|___|{'|'.join(sorted(_TYPES))}")
-"""Text that may contain a placeholder, even escaped; the values of other replies, which are most, are not searched."""
+"""Text that may contain a placeholder, even escaped. Most replies do not, and their values are not searched."""
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _OF_TYPES: Final = ("type", "format", "schema", "kind")
 _OF_SIGNS: Final = (

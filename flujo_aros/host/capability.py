@@ -177,7 +177,7 @@ class Aros(AbstractCapability[Any]):
             self._runs.pop(run_id, None)
 
     def get_wrapper_model(self, model: Model) -> Model | None:
-        """Return the model with its streams wrapped, so that a reply can be recovered from an error in mid-stream."""
+        """Return the model with its streams wrapped, so that a reply can be recovered from an error mid-stream."""
         if isinstance(model, WatchedModel):
             return None
         run = self._runs.get(_asking.get())

@@ -523,7 +523,7 @@ class JsonPreview:
         if isinstance(node, Scanned):
             node.forget()
         if coercion.issues:
-            if node.kind == OBJECT or shape.allows("array"):  # a list of one may yet be unwrapped
+            if node.kind == OBJECT or shape.allows("array"):  # a list of one may still be unwrapped
                 self._misfit(path, coercion.issues[0])
             return Part(raw, final=False)
         # If the entire value is valid as written, nothing is converted.

@@ -43,7 +43,7 @@ _LIMITS: Final = expression(
     r"|i(?:['’]ll|['’]d|['’]m| (?:can|could|will|would|am|have|see|understand))|sure)\b",
     re.I,
 )
-"""A beginning of the words after a statement that limits it, or answers a request: `Yes, I can do that.`"""
+"""Words after a statement that limit it, or show that it only answers a request: `Yes, I can do that.`"""
 _OPPOSITE: Final = {
     True: expression(r"\bfalse\b|\bno\b\W*(?:[.,!\n]|\Z)", re.I),
     False: expression(r"\btrue\b|\byes\b\W*(?:[.,!\n]|\Z)", re.I),

@@ -99,7 +99,8 @@ def fields_in(names: Collection[str]) -> Check:
 
     def fields(value: Any) -> Issue | None:
         missing = [name for name in names if _member(value, name) in (None, "")]
-        return Issue(f"$.{missing[0]}", "missing", f"{', '.join(missing)} is missing") if missing else None
+        verb = "is" if len(missing) == 1 else "are"
+        return Issue(f"$.{missing[0]}", "missing", f"{', '.join(missing)} {verb} missing") if missing else None
 
     return fields
 

@@ -190,10 +190,11 @@ def test_explain_and_json_exclude_each_other(aros: Aros, order_schema: str) -> N
 
 
 def test_unexpected_error_is_a_sentence_and_with_debug_a_traceback(aros_process: Aros, tmp_path: Path) -> None:
-    (tmp_path / "broken.py").write_text("raise RuntimeError('the shop is closed')\n")
+    odd = "class Odd(type):\n  def __getattr__(cls, name):\n    raise RuntimeError('the shop is closed')\n"
+    (tmp_path / "broken.py").write_text(f"{odd}class Order(metaclass=Odd): pass\n")
     calm = aros_process("read", "--schema", "broken.py:Order", text=CLEAN)
     assert calm.exit_code == 1
-    assert calm.stderr.startswith("error: RuntimeError: the shop is closed (broken.py, line 1)\n")
+    assert calm.stderr.startswith("error: RuntimeError: the shop is closed (broken.py, line 3)\n")
     assert "Traceback" not in calm.stderr
     loud = aros_process("--debug", "read", "--schema", "broken.py:Order", text=CLEAN)
     assert loud.exit_code == 1

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import TypeVar
 
-from flujo_aros.errors import UsageError, other_release
+from flujo_aros.errors import UsageError, other_release, raised_at
 from flujo_aros.host import Deferral
 from flujo_aros.outcome import (
     Accepted,
@@ -113,7 +113,7 @@ class StepResult(Generic[T_co]):
             return self.outcome.value
         if isinstance(self.outcome, Degraded) and self.degraded_accepted:
             return cast("T_co", self.outcome.text)  # the step asked for it: `on_degraded: accept`
-        raise self._refusal() from self.exception
+        raise self._refusal() from self._cause
 
     @property
     def ok(self) -> bool:
@@ -181,6 +181,16 @@ class StepResult(Generic[T_co]):
             "cost": usage["cost"],
             "seconds": round(self.seconds, 3),
         }
+
+    @property
+    def _cause(self) -> BaseException | None:
+        """The exception. One of this package that no code of the user has raised has no traceback: its message says
+        everything, and the traceback leads through packages only.
+        """
+        error = self.exception
+        if error is None or type(error).__module__.partition(".")[0] != __name__.partition(".")[0]:
+            return error
+        return error if raised_at(error.__traceback__) else error.with_traceback(None)
 
     def _refusal(self) -> OutputError:
         rejected = rejection_of(self.outcome)

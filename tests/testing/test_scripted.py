@@ -9,7 +9,7 @@ from pydantic_ai import Agent, NativeOutput
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ToolCallPart
 
-from flujo_aros import Aros, OutputError, Runner, RunStatus, Step, UsageError
+from flujo_aros import AgentSpec, Aros, OutputError, Runner, RunStatus, Step, UsageError
 from flujo_aros.testing import ScriptedModel, ScriptedModels, cut
 
 pytest_plugins = ["flujo_aros.testing.fixtures"]
@@ -109,3 +109,12 @@ def test_the_fixture_fails_a_test_that_exhausts_the_script(request: pytest.Fixtu
     assert run.status is RunStatus.FAILED
     with pytest.raises(pytest.fail.Exception, match="call 2 has no reply in a script of 1; it was asked:"):
         next(making, None)
+
+
+def test_the_error_about_a_missing_reply_has_no_traceback_through_the_runner() -> None:
+    result = Runner(Step("ask", AgentSpec(model="openai:x")), models=ScriptedModel()).run_sync("two and two?")
+    with pytest.raises(OutputError) as caught:
+        _ = result.output
+    assert "call 1 has no reply in a script of 0; it was asked:\ntwo and two?" in str(caught.value)
+    assert caught.value.__cause__ is not None
+    assert caught.value.__cause__.__traceback__ is None

@@ -12,7 +12,7 @@ unless the user has opted in with `capture`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -108,6 +108,10 @@ class RunStarted(_Emitted):
     input: Any = field(default=None, repr=False)
 
 
+NEVER_STARTED: Final = "an earlier step ended the run"
+"""The reason why a step was skipped that the run did not get to."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished(_Emitted):
     """A pipeline ended; `status` is the status of the `RunResult`, `output` its result if it completed."""
@@ -118,6 +122,8 @@ class RunFinished(_Emitted):
     usage: Usage
     seconds: float
     output: Any = field(default=None, repr=False)
+    never_started: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The kinds of the steps, by name, that did not start because an earlier one failed the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from flujo_aros.errors import ArosError, raised_at
 from flujo_aros.events import (
+    NEVER_STARTED,
     UNHEARD,
     Finish,
     FunctionCalled,
@@ -343,8 +344,8 @@ class RunLedger:
 
     def result_with(self, context: Any) -> RunResult:
         """Return the result of the run, with the final context of the steps."""
-        why, rest = "an earlier step ended the run", [each for each in self._planned if each[0] not in self._slots]
-        skipped = [StepResult(*step, StepStatus.SKIPPED, None, Usage(), 0, 0.0, error=why) for step in rest]
+        rest = [each for each in self._planned if each[0] not in self._slots]
+        skipped = [StepResult(*step, StepStatus.SKIPPED, None, Usage(), 0, 0.0, error=NEVER_STARTED) for step in rest]
         steps = (*in_order(slot.result for slot in self._slots.values()), *skipped)
         return RunResult(self.run_id, self.pipeline, self._stopped or run_status(steps), steps, self.seconds, context)
 
@@ -375,6 +376,11 @@ def emit_run_finished(finish: Finish, ended: RunResult) -> None:
                 usage=ended.usage,
                 seconds=ended.seconds,
                 output=ended.output if ended.status is RunStatus.COMPLETED else None,
+                never_started={
+                    step.name: step.kind
+                    for step in ended.steps
+                    if ended.status is RunStatus.FAILED and step.error == NEVER_STARTED
+                },
             )
         )
 

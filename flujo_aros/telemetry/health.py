@@ -151,7 +151,7 @@ class Health:
     @property
     def rates(self) -> dict[str, float]:
         """The rates for which a threshold can be set."""
-        steps = sum(self.steps.values())
+        steps = sum(number for status, number in self.steps.items() if status != "skipped")
         return {
             "failed": _share(self.steps.get("failed", 0), steps),
             "degraded": _share(self.steps.get("degraded", 0), steps),
@@ -426,7 +426,7 @@ def _worst_steps(steps: _Rows) -> Iterator[StepHealth]:
         StepHealth(
             pipeline=pipeline,
             step=place,
-            runs=_number(rows),
+            runs=_number(rows) - _number(rows, "status", "skipped"),
             failed=_number(rows, "status", "failed"),
             degraded=_number(rows, "status", "degraded"),
             seconds=sum(row.seconds or 0.0 for row in rows) / (sum(row.timed for row in rows) or 1),

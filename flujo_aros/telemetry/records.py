@@ -719,9 +719,25 @@ class Recorder:
         own = {"pipeline": _short(name), "kind": kind, "started": event.at, "host": _HOST, "pid": os.getpid()}
         return self._opened(event, _of(JournalRun, event, **own))
 
-    def _run_ended(self, event: events.RunFinished | events.AgentFinished, status: str) -> Iterator[JournalRun]:
+    def _run_ended(
+        self, event: events.RunFinished | events.AgentFinished, status: str
+    ) -> Iterator[JournalRun | JournalStep]:
         run = self._closed(event, JournalRun)
         if run is not None:
+            for name, kind in event.never_started.items() if isinstance(event, events.RunFinished) else ():
+                yield JournalStep(
+                    run_id=run.run_id,
+                    id=self._recovered.get((run.run_id, name)) or self._new_id(),
+                    parent_id=0,
+                    pipeline=run.pipeline,
+                    name=name,
+                    place=_short(step_place(name)),
+                    kind=kind,
+                    status="skipped",
+                    error=events.NEVER_STARTED,
+                    started=event.at,
+                    seconds=0.0,
+                )
             for key in [key for key in self._recovered if key[0] == run.run_id]:
                 del self._recovered[key]
             yield _end_record(run, event, pipeline=run.pipeline, status=status)

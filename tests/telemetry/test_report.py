@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Literal
@@ -208,6 +209,17 @@ def test_a_failed_step_comes_first_with_advice(journal: Journal) -> None:
     top = page.text.partition("Timeline")[0]
     assert "✕ failed" in top or "▲ degraded" in top
     assert "Say in the prompt what the named fields must look like" in top
+
+
+def test_a_report_has_the_steps_that_a_failed_run_did_not_get_to_as_the_result_has(journal: Journal) -> None:
+    pipeline = Pipeline([Call("boom", lambda _: 1 / 0), Call("after", str.upper)], name="shop")
+    run = Runner(pipeline, observers=[journal]).run_sync("x")
+    steps = [chapter.step for chapter in journal.story().chapters]
+    known = [(step.name, step.status.value) for step in run.steps]
+    assert [(step.name, step.status) for step in steps if step is not None] == known
+    assert "an earlier step ended the run" in report_html(journal.story())
+    health = journal.health(since=datetime.fromtimestamp(0, UTC), until=datetime.now(UTC) + timedelta(hours=1))
+    assert health.rates["failed"] == 1.0
 
 
 def test_nested_and_paused_steps_are_all_there(journal: Journal) -> None:

@@ -30,7 +30,7 @@ from flujo_aros.configured import hints_of, models_in, owner_of, sentence
 from flujo_aros.contract import TYPES, compile_schema, misspelt_in, type_word
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.host import AgentSpec, find_name_error
-from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, schemas_in, value_at
+from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, is_list, schemas_in, value_at
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
 from flujo_aros.pipeline.step import REFERENCE
@@ -103,13 +103,17 @@ def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
 
 
 def is_misspelt(kind: type[Any], missing: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
-    """Return whether a key is only missing because it is misspelt or has another name, which is already reported."""
+    """Return whether a key is only missing because it is misspelt or has another name, or because the keys that belong
+    under it are beside it, which is already reported.
+    """
     if missing["type"] != "missing":
         return False
     *around, name = missing["loc"]
     beside = [each["loc"] for each in details if each["type"] in UNKNOWN and [*each["loc"][:-1]] == around]
     suggested = [found.meant for path in beside if (found := unknown_key(kind, path).suggestion) is not None]
-    return name in suggested or bool(get_close_matches(str(name), [str(path[-1]) for path in beside], 1))
+    keys = [str(path[-1]) for path in beside]
+    misplaced = issubclass(kind, Block) and not {*keys}.isdisjoint(_inner(kind, str(name)))
+    return name in suggested or misplaced or bool(get_close_matches(str(name), keys, 1))
 
 
 def may_be_left_out(kind: type[Any], path: tuple[str | int, ...]) -> bool:
@@ -264,6 +268,7 @@ _SHAPES: Final[Mapping[tuple[str, str], str]] = {
     ("imports", "dict_type"): "; write `NAME: FILE` for each blueprint",
     ("profiles", "dict_type"): "; write `NAME: MODEL` for each profile",
     ("branches", "dict_type"): "; write `NAME: [{name: …, uses: …}]` for each branch",
+    ("fallback", "dict_type"): "; write the step that runs instead, {name: NAME, uses: …}",
     ("steps", "list_type"): "; begin each step with `- name: NAME`",
     ("cast", "list_type"): "; begin each agent with `- name: NAME`",
 }
@@ -739,6 +744,8 @@ def _instead(detail: ErrorDetails) -> Hint:
         meant = f"{{{kind}: {json.dumps(value)}}}" if kind != "type" or value in TYPES else None
         forms = "{type: object, properties: …}, {from_file: NAME} or {from: package.module:Type}"
         return Hint(f"; write {meant or forms}", Suggestion(value, meant, sure=True, whole=True) if meant else None)
+    if is_list(value) and wanted == "dict_type" and key in ("output_schema", "input_schema", "schema"):
+        return Hint(f"; for one of several values, write {{enum: {json.dumps(value, ensure_ascii=False)}}}")
     return Hint(_SHAPES.get((key, wanted), ""))
 
 

@@ -425,7 +425,8 @@ BodyLike: TypeAlias = Annotated[Pipeline | PipelineStep | Sequence[PipelineStep]
 """The accepted forms of a body: a pipeline, one step, or a list of steps."""
 
 Branches: TypeAlias = Annotated[
-    Mapping[str, BodyLike], Option("branches", "a mapping from names to steps", fits=instance_of(Mapping))
+    Mapping[str, BodyLike],
+    Option("branches", "a mapping from names to steps", hint='write `{"NAME": step, …}`', fits=instance_of(Mapping)),
 ]
 """Bodies by name."""
 

@@ -208,6 +208,14 @@ def test_a_callables_schema_is_a_check_on_its_value():
             "  - {kind: conditional, name: s, condition_expression: input, branches: {y: a}}",
             "branches.y should be a list of steps, such as [{name: y, uses: agents.a}]",
         ),
+        (
+            "  - {name: s, uses: agents.a, fallback: other}",
+            "fallback should be a mapping, not 'other'; write the step that runs instead, {name: NAME, uses: …}",
+        ),
+        (
+            "  - {kind: hitl, name: s, message: m, input_schema: [yes, no]}",
+            'input_schema should be a mapping, not a list; for one of several values, write {enum: ["yes", "no"]}',
+        ),
         ("  - {kind: map, name: s, map: {iterable_input: items}}", "'body' is missing"),
         (
             "  - {kind: hitl, name: s, message: 'a {{ steps.z.output }}'}",
@@ -377,3 +385,9 @@ def test_inspecting_reports_every_step_with_its_place_and_never_raises():
     assert list(found.agents) == ["a"]
     assert inspect_blueprint("a: [").findings
     assert inspect_blueprint("- 1").findings
+
+
+def test_a_map_with_its_keys_at_the_step_is_not_reported_as_missing():
+    reported = said("  - {kind: map, name: s, iterable_input: input, body: [{name: b, uses: agents.a}]}")
+    assert "'map' is missing" not in reported
+    assert "unknown key 'iterable_input' here; in a step of kind: map it belongs under `map:`" in reported

@@ -99,7 +99,7 @@ WRONG: list[tuple[Make, str]] = [
     (parallel(field_mapping={"x": "name"}), "field_mapping must be a mapping from branches to lists of names, or None"),
     (parallel(ignore_branch_names=None), "ignore_branch_names must be True or False, not None"),
     (parallel(max_concurrency="2"), "max_concurrency must be a whole number of 1 or more, or None, not '2'"),
-    (lambda: Branch("b", [CALL], condition="input"), "branches must be a mapping from names to steps"),  # type: ignore[arg-type]  # as above
+    (lambda: Branch("b", [CALL], condition="input"), '; write `{"NAME": step, …}`'),  # type: ignore[arg-type]  # as above
     (lambda: Map("m", CALL, iterable_input=[1]), "iterable_input must be a template, or a path such as previous"),  # type: ignore[arg-type]  # as above
     (lambda: Map("m", CALL, iterable_input="input", max_concurrency=None), "max_concurrency must be a whole number"),  # type: ignore[arg-type]  # as above
     (loop(max_loops="3"), "max_loops must be a whole number of 1 or more, not '3'"),

@@ -17,11 +17,12 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from pydantic import create_model
 
 from flujo_aros import Accepted, read
+from flujo_aros.json_data import is_dict, is_list
 
 HERE = Path(__file__).parent
 FILES = HERE / "doubts.jsonl", HERE / "corrections.jsonl", HERE / "ordinary.jsonl"
@@ -77,10 +78,10 @@ def accepted(case: dict[str, Any], sentence: str, *, before: bool) -> dict[str, 
 
 def _type_of(value: Any, choices: dict[str, list[str]]) -> Any:
     """Return the type that a value was made for: a model for an object, `str` for null."""
-    if isinstance(value, list):
+    if is_list(value):
         return list[_type_of(value[0], {})] if value else list[str]
-    if not isinstance(value, dict):
-        return str if value is None else type(value)
+    if not is_dict(value):
+        return str if value is None else cast("type[Any]", type(value))
     fields: dict[str, Any] = {}
     for name, part in value.items():
         kind: Any = Literal[tuple(choices[name])] if name in choices else _type_of(part, {})

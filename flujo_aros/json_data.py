@@ -177,7 +177,9 @@ _PYTHON_ESCAPE: Final = re.compile(
     r"\\(?:u([0-9a-fA-F]{4})|(x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|N\{[A-Z][A-Z0-9 -]{0,80}\}|.)|\Z)", re.S
 )
 _SIMPLE: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_WINDOWS: Final = re.compile(r"(?:^|[\s\"'(=])(?:[A-Za-z]:\\|\\\\[\w.-]+\\)(?![\\/])")
+_WINDOWS: Final = re.compile(r"(?:^|[\s\"'(=])(?:[A-Za-z]:\\|\\\\[\w.-]+\\)(?![\\/\"])")
+_SHARE: Final = re.compile(r"(?<![^\s\"'(=])\\\\(?!u[\da-fA-F]{4})(?=[\w.-]+\\(?![\\/\"]))")
+"""The beginning of the path of a network share, both of whose backslashes are meant."""
 # Letters after a backspace or form feed are not text; the other commands could be a line break and a short word.
 _LATEX: Final = re.compile(
     r"\\(?:[bf](?=[A-Za-z])"
@@ -283,6 +285,8 @@ def unescape(raw: str, literal: frozenset[int] | None = frozenset(), *, python: 
             return letter if letter != "\n" else "\n"
         return f"\\{letter}"
 
+    if literal is None:
+        raw = _SHARE.sub(r"\\\\\\\\", raw)
     value = (_PYTHON_ESCAPE if python else _ESCAPE).sub(one, raw)
     lone = False
     if "\\u" in raw and any("\ud800" <= c <= "\udfff" for c in value):

@@ -104,7 +104,7 @@ ELIDED_ITEM: Final = expression(
     r"""|,\s*["'](?:(?:etc|et cetera|and so on|usw|und so weiter|u\.\s?a|ecc|enz|itd|among others|and (?:more|others)"""
     r"""|und weitere|entre (?:otros|outros|autres)|e così via|и т\.\s?[дп]|и так далее)\.?|等等?|など|등"""
     r"""|<(?:see|same as|as|like) (?:above|before|below|previous\w*)>"""
-    r"""|[(\[]?(?:and |plus |\+ ?|… ?|\.\.\. ?)?\d+ (?:more|others)(?: \w+){0,2}[)\].…]*|以下(?:省略|略)"""
+    r"""|[(\[]?(?:and |plus |\+ ?|… ?|\.\.\. ?){0,2}\d+ (?:more|others)(?: \w+){0,2}[)\].…]*|以下(?:省略|略)"""
     r"""|[(\[<](?:\.\.\.+|…+|(?:\w+ )?(?:more|others?|weitere|autres|otros|outros|altri|rest|continued|truncated"""
     r"""|omitted|unchanged)(?: omitted)?)[)\]>]"""
     r""")["']\s*\]"""

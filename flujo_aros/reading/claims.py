@@ -120,7 +120,8 @@ class Claims:
         return self.fields[index].name
 
     def _is_named(self, label: str) -> bool:
-        return any(class_of(word) is not None or fold(word) in self.named for word in label.casefold().split())
+        words = label.casefold().split()
+        return any(class_of(word) not in {None, *FUNCTION_WORDS} or fold(word) in self.named for word in words)
 
     def _read(self, sentence: str) -> tuple[str, list[Mapping[int, int]]]:
         """Return a letter for each word of a sentence, and what the word is for the fields."""
@@ -450,7 +451,7 @@ class _Sentence:
     def _is_negated(self, at: int) -> bool:
         """Return whether a value is negated or replaced, an operand, or one end of a range."""
         code = self.code
-        if _NEGATED.search(code[:at]) or _NEGATED_BEHIND.search(code[at + 1 : at + 5]):
+        if _NEGATED.search(code[:at]) or _NEGATED_BEHIND.search(code[at + 1 : at + 6]):
             return True
         own = _OWN in self.says[at].values()
         if own and _MINE.search(code[:at]):
@@ -474,8 +475,9 @@ class _Sentence:
         if denied and _NOT_OWN.search(self.code):
             return min(denied)
         numbers = [max(found) for said in _DIGITS_IN.findall(sentence) if (found := _numbers_meant(said))]
+        is_sum = _SUM.search(sentence) is not None
         for index, places in self.others.items():
-            if self.fields[index].listed:
+            if self.fields[index].listed or (is_sum and (index in self.own or index not in self.named)):
                 continue
             rest = [number for number in numbers if number != self.fields[index].held]
             if len(rest) > 1 and self.fields[index].kind == "number" and sum(rest) == self.fields[index].held:
@@ -520,14 +522,14 @@ class _Sentence:
         own = self.own.get(index, ())
         if behind[:1] == LETTERS["STOP"] and at + 2 in own:
             return False  # `Frankfurt (FRA)`
-        if direct and all(at > place for place in own) and not (own and _LISTS.search(before)):
+        near = [place for place in own if _CLAUSE.search(self.code, at, place) is None]
+        if direct and all(at > place for place in near) and not (near and _LISTS.search(before)):
             return True
         if own or (how == _UNLIKE and kind != "text"):
             return False
         if kind == "text":
-            alone = how == _LIKE and self._is_only_text(at)
             wanted = (how == _SURE and _PREDICATE.search(before)) or (named and _IS.search(before))
-            return bool(wanted or index in self.denied or _OUGHT.search(clause) or (alone and _COPULA.search(before)))
+            return bool(wanted or index in self.denied or _OUGHT.search(clause))
         if kind == "day" and before[-1:] == "." and not named:
             return False  # `The report was updated on 5 May.`
         close = [place for place in named if place >= self._clause_start(at) and at - place <= _CLOSE]
@@ -541,9 +543,6 @@ class _Sentence:
         named, value = set(self.says[0]), self.says[-1]
         kinds = {self.fields[index].kind for index in value}
         return next((index for index in named - value.keys() if self.fields[index].kind in kinds), None)
-
-    def _is_only_text(self, at: int) -> bool:
-        return sum(how == _LIKE and self.fields[i].kind == "text" for i, how in self.says[at].items()) == 1
 
     def _other_flag(self) -> int | None:
         """Return the boolean that is said to be otherwise: `The sample was hemolyzed`, `No jury was demanded`."""
@@ -582,7 +581,9 @@ _ELSEWHERE_BEHIND: Final = expression(f"^[^{_any('STOP/BUT/BECAUSE')}]{{0,3}}[{_
 _NEGATED: Final = expression(
     f"(?:[{_any('NOT/INSTEAD')}]|^[{_any('NO')}])[^{_any('COMMA/STOP/BUT/BECAUSE')}{_VALUES}]{{0,4}}$|[{_any('NO')}][{_any('THE/IS')}]{{0,2}}$"
 )
-_NEGATED_BEHIND: Final = expression(f"^[{_any('AMOUNTS/WRONG/ARROW')}]|^[{_any('IS')}].?[{_any('NOT/WRONG/ANOTHER')}]")
+_NEGATED_BEHIND: Final = expression(
+    f"^[{_any('AMOUNTS/WRONG/ARROW')}]|^.{{0,2}}[{_any('NOT')}][{_any('AGREE')}]|^[{_any('IS')}].?[{_any('NOT/WRONG/ANOTHER')}]"
+)
 _MINE: Final = expression(f"[{_any('I')}][{_any('CHOSE/STATED/LISTED')}][{_any('A/DEF/FROM')}]?$")
 _NOT_OWN: Final = expression(
     f"[{_any('NOT/NO/INSTEAD')}][{_any('IS/DEF/THE/A')}]{{0,2}}[{_any('VALUE')}]|[{_any('VALUE')}][{_any('ARROW')}]."
@@ -607,7 +608,6 @@ _PREDICATE: Final = expression(
     f"[{_any('IS/AMOUNTS/SHOULD/STOP/SPELT/STATED/CHOSE')}][{_any('FROM/A/DEF/THE/ACTUALLY/ONLY/THIS/LATER')}.]{{0,2}}$"
 )
 _IS: Final = expression(f"[{_any('IS/SPELT/STOP/AMOUNTS')}][{_any('A/DEF/THE')}]?$")
-_COPULA: Final = expression(f"[{_any('IS/SPELT')}][{_any('A/DEF/THE')}]?$")
 _OUGHT: Final = expression(f"[{_any('SHOULD')}].{{0,3}}(?<![{_any('FROM')}])$")
 _BESIDE: Final = expression(f"^[^{_any('NOT/NO/BUT/BECAUSE/STOP/COMMA')}{_VALUES}]{{0,2}}$|^[{_any('STOP')}]$")
 _HOLLOW: Final = expression(f"[{_any('EMPTY/NOT/NO')}]")
@@ -670,15 +670,17 @@ _BLANKS: Final = expression(r"[\s'’]")
 _LETTER: Final = expression(r"[^\W\d]+")
 _DIGITS: Final = expression(r"\d+")
 _DIGITS_IN: Final = expression(r"[-−]?\d[\d.,]*")
+_SUM: Final = expression(r"\d\)?\s?[+−×*]\s?[$€£]?\d")
 _ENDING: Final = expression(r"(?:ings?|ed|es|e|s)\Z")
 _GERMAN: Final = expression(r"\b(?:der|die|das|ist|und|nicht|ein|eine|im|den|dem|auf|mit|von)\b", re.I)
 _BESIDES: Final = expression(
-    r"(?<=\S )\([^()\n]*\d[^()\n]*\)|`[^`\n]{1,60} [^`\n]{0,60}`|(?<=\d) (?:out of|of|von|sur|van|su) \d+\b(?![.,]?\d)"
+    r"(?<=\S )\([^()\n]*\d[^()\n]*\)"
+    r"|`(?![\"']?[\w-]+[\"']?\s?[:=])[^`\n]{1,60} [^`\n]{0,60}`|(?<=\d) (?:out of|of|von|sur|van|su) \d+\b(?![.,]?\d)"
     r"|(?<!\S)\d\)(?=\s)"
 )
 """A number in parentheses or before a list item, code, and the end of a scale: `4 out of 5`."""
 _STRUCK: Final = expression(r"~~\s*([^~\n]{1,60}?)\s*~~|\bs/([^/\n]{1,60})/")
-_WORD_BEFORE: Final = expression(r"(?P<word>[^\W\d_]+)\.?\s*(?:#|no\.\s?)?\Z")
+_WORD_BEFORE: Final = expression(r"(?P<word>[^\W\d_]+|§)\.?\s*(?:#|no\.\s?)?\Z")
 _PER: Final = expression(r"\b(?:per|pro|each|every|par|por|al) \Z", re.I)
 _UNIT_BEHIND: Final = expression(r"\s?(°\s?[CF]\b|[%°€$£¥]|[\u3040-\u9fff]|[^\W\d_]+)")
 _QUOTE: Final = expression(r"(?<![\w'’])[\"'“‘«「『„](?!\s*[:,])(?P<inner>[^\"'“”‘’«»」』\n]{1,60})[\"'”’»」』](?!\w)")

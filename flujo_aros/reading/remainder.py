@@ -327,7 +327,7 @@ def _follows_words(text: str, chosen: Span) -> bool:
     return line.count(" ") >= _FEW_WORDS
 
 
-_SENTENCE_GOES_ON: Final = expression(r"[`\"'”»)]{0,3}(?:[.,;]| (?:but|and|which|so)\b)")
+_SENTENCE_GOES_ON: Final = expression(r"[`\"'”»)]{0,3}(?:[.,;]| \w)")
 
 
 def _announces(label: str) -> bool:

@@ -1018,8 +1018,11 @@ _IN_BRACKETS: Final = expression(
     r"|(\w{2,8} [\w ]{1,60} (?:hier|ici|aquí|aqui|qui))|([+\d ().-]{0,6}X{3,}(?:[ ().-]{1,3}X{2,}){1,4})"
 )
 _ASKED_FOR: Final = frozenset({"your", "the", "a", "an", "insert", "enter", "here"})
-_ASKS: Final = _words("your insert enter dein deine ihr ihre votre ton ta tu su seu sua tuo tua jouw uw twój twoja")
-"""First words in brackets that ask the reader for the value."""
+_ASKS: Final = _words(
+    "your insert enter dein deine ihr ihre votre ton ta tu su seu sua tuo tua jouw uw twój twoja name nom nombre nome"
+    " datum date fecha titel titre título adresse dirección"
+)
+"""First of several words in brackets that stand for what the reader is to fill in."""
 _SLOT_VALUE: Final = expression(
     r"[:=]\s{0,9}(?:\[\s{0,20})?[\"'`](?:([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60}|(?:[Yy]our"
     r"|[Ii]nsert|[Ee]nter) [\w ]{1,60} here|[\w ]{1,60} goes here|(?i:ihre?|deine?|votre|ton|ta|tu|su|seu|sua|uw|jouw)"
@@ -1063,7 +1066,7 @@ def placeholder_in(text: str, fields: Container[str]) -> str | None:
             {_stem(word) for word in name_words(name)}.issubset(stems)
             or (said in _TYPE_WORDS and not _names_type(name))
             or said.lower() in _UNCHANGED
-            or (" " in said and said.split()[0].lower() in _ASKS)
+            or (len(name_words(said)) > 1 and name_words(said)[0] in _ASKS)
             or "XXX" in said
         ):
             return value

@@ -795,6 +795,7 @@ def test_the_same_placeholder_in_several_fields_is_a_template() -> None:
     [
         "...", "etc.", "and so on", "(12 more)", "+3 more", "[...]", "(others omitted)", "[truncated]", "<more>",
         "2 others", "among others", "usw.", "u.a.", "ecc.", "enz.", "entre otros", "и т. д.", "など", "<see above>",
+        "... and 48 more",
     ],
 )  # fmt: skip
 def test_a_last_item_that_announces_more_items_rejects_the_reply(last: str) -> None:
@@ -1291,3 +1292,8 @@ def test_a_line_break_before_a_path_is_one_while_the_path_keeps_its_backslashes(
 )
 def test_a_comment_that_stands_for_more_items_rejects_the_reply(said: str) -> None:
     assert not read(f"[1, 2, {said} 9]", list[int])
+
+
+def test_a_network_share_with_single_backslashes_keeps_the_two_at_its_beginning() -> None:
+    assert read(r'{"name": "\\filer\teams\north"}', Person).value.name == r"\\filer\teams\north"
+    assert read(r'{"name": "\\\\filer\\teams"}', Person).value.name == r"\\filer\teams"

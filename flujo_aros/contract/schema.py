@@ -664,7 +664,7 @@ _EITHER_ORDER: Final = re.compile(r"\s*(0?[1-9]|1[0-2])\s*([/.\- ])\s*(0?[1-9]|1
 
 
 def _not_in_calendar(found: str) -> str:
-    """Return why the numbers of a date or a time mean none, or an empty string if they may mean one."""
+    """Return why the numbers of a date or time are impossible, or an empty string if they are possible."""
     day, clock = _DAY.match(found), _CLOCK.search(found)
     try:
         if day is not None:

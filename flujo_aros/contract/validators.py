@@ -837,7 +837,7 @@ def _names_of(model: type[BaseModel]) -> dict[str, str] | None:
 _is_unusual: Final = contains(r"[ \t\r\n]:|Infinity|NaN|[0-9][eE]\+?[0-9]{3}")
 """Matches whitespace before a colon, or a number that is not finite, in a JSON text."""
 _may_be_long: Final = contains("[0-9]{3}")
-"""In every hundredth character, this shows that a number may be too long for a float. Searching all takes longer."""
+"""Applied to every hundredth character, shows that a number may be too long for a float; all would take longer."""
 
 UNKNOWN: Final = -(10**12)
 """Marks a count as uncertain: added to any count, it makes the sum negative."""

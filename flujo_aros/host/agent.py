@@ -363,7 +363,7 @@ async def _run_pydantic_agent(
 
 
 def _name_server(_: object, error: BaseException | None, trace: TracebackType | None) -> None:
-    """Raise `ConnectionError`, which names the server, for an error of connecting to an MCP server.
+    """Raise `ConnectionError`, which names the server, for a failed connection to an MCP server.
 
     The error of the host does not say which server it was; only the frame that connects knows it.
     """

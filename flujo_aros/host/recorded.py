@@ -316,7 +316,7 @@ class RecordedTools(AbstractCapability[Any]):
 
 
 def recorded_run(agent: Agent[Any, Any], add: Sequence[AbstractCapability[Any]]) -> dict[str, Any]:
-    """Return the arguments of an agent run that make its calls recorded, if there is a recorder."""
+    """Return the arguments for an agent run so that its calls are recorded, if there is a recorder."""
     model = agent.model
     if recorder() is None or model is None:
         return {"capabilities": add}

@@ -466,8 +466,8 @@ def schema_request(
 ) -> tuple[ModelRequestParameters, str | None] | None:
     """Return the request parameters that ask for a value of a contract, the same as in pydantic-ai's own output modes.
 
-    With the key of the envelope around a value that is not an object, because providers require an object. None for a
-    schema that no provider accepts.
+    Also returns the key of the envelope around a value that is not an object, because providers require an object.
+    Returns None for a schema that no provider accepts.
     """
     schema = object_schema(contract.json_schema)
     like = structured(schema)

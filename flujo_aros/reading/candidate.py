@@ -115,9 +115,9 @@ _WORDS_FOR_MORE: Final = (
     r"|otros|outros|autres|altri|via|cetera|itd|т\.\s?[дп]\.?|далее|above|before|below|previous|略|等|など|등"
 )
 _LEFT_OUT: Final = Phrases(rf"\.\.\.|…|{_WORDS_FOR_MORE}", cased=True)
-# Text that may make valid JSON doubtful. One pass of an automaton rules it out in most replies. Together these cost up
-# to six times as much: the engine searches fast for a few literals that do not all begin with the same character, which
-# is why dots, which may stand for either, are among the placeholders only.
+# Text that may make valid JSON doubtful. One pass of an automaton rules it out in most replies. A single automaton for
+# both would cost up to six times as much: the engine searches fast for a few literals that do not all begin with the
+# same character. So dots, which may mean either, are only among the placeholders.
 _MAY_ELIDE: Final = Phrases(rf"(?:{_WORDS_FOR_MORE})[)>.…\]]*\"", r" (?:more|others)(?: [^\" ]+){1,2}\"", cased=True)
 _MAY_BE_SLOT: Final = Phrases(
     r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\"|[+0-9 ().-]{0,6}XXX)",
@@ -607,9 +607,7 @@ def _normalize_decimals(value: Any, issues: Sequence[Issue], candidate: Candidat
 
 
 def _span_of(part: str, candidate: Candidate[Any], text: str) -> tuple[int, int]:
-    """Return the characters of a string that repairs have moved; those of the candidate if it was written in another
-    way.
-    """
+    """Return the span of a string that repairs have moved, or that of the candidate if it was written differently."""
     at = text.find(part, candidate.start, candidate.end)
     return (at, at + len(part)) if at >= 0 else (candidate.start, candidate.end)
 

@@ -456,9 +456,7 @@ class Coercion:
         return found
 
     def _open_mixed_envelope(self, node: Node, shape: Shape) -> tuple[Any] | None:
-        """Return the value of the only member of an envelope that fits the contract, as a tuple. The envelope has other
-        members.
-        """
+        """Return, as a tuple, the value of the only member that fits the contract in an envelope with other members."""
         members: list[Member] = node.value
         written = {member.key for member in members}
         fields = shape.keys.keys()

@@ -97,7 +97,7 @@ class Ahead:
 
     @cached_property
     def sure(self) -> re.Pattern[str]:
-        """Matches text that matches whatever follows it."""
+        """Matches text whose match no further text can undo."""
         return re.compile(certain(self.pattern), self.flags)
 
     @cached_property

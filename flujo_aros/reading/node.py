@@ -402,9 +402,7 @@ def _find_in(text: str, start: int, value: Any, tree: dict[str | int, Any], foun
 
 
 def has_long_number(text: str, start: int, end: int) -> bool:
-    """Return whether a number in this part of a text may have too many digits to be read exactly: a sample has only
-    digits.
-    """
+    """Return whether a number in this part of a text may have too many digits to be read exactly, judged by samples."""
     half = MAX_DIGITS // 2
     return any(text[at : at + half].isdigit() for at in range(start, end, half))
 

@@ -810,6 +810,6 @@ def _is_field(part: object) -> TypeIs[dict[str, Any]]:
 
 
 def _aliases(field: dict[str, Any]) -> Iterator[str]:
-    """Return the aliases of a member: every step of every path. A name too many does no harm."""
+    """Return the aliases of a member: every step of every path. Extra names do no harm."""
     steps = (step for _, step in parts(field.get("validation_alias")))
     return (str(step) for step in steps if step is not None and not is_list(step))

@@ -204,7 +204,7 @@ class TagReader(Generic[T]):
 
     @property
     def unclosed(self) -> int | None:
-        """The position of a tag that is never closed, as if the payload began there."""
+        """The position of a tag that is never closed, if a payload seems to begin there."""
         if self.opening is None:
             return None
         at, start = self.opening
@@ -733,7 +733,7 @@ def _event_in(text: str, contract: EventContract, look: Look, *, truncated: bool
 
 
 def _note_echoes(outcome: Accepted[WrittenEvent], text: str, heard: str) -> Accepted[WrittenEvent]:
-    """Return the outcome, with a note of the text that was set aside as an echo."""
+    """Return the outcome, with a repair for the text that was set aside as an echo."""
     if heard == text:
         return outcome
     start = next(at for at, (one, two) in enumerate(zip(text, heard, strict=True)) if one != two)

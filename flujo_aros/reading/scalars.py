@@ -95,7 +95,7 @@ def _finite(raw: str, code: str, risk: Risk) -> Reading | None:
 
 
 _MAX_WORDS: Final = 80
-"""Characters of a text that contains more than digits."""
+"""The maximum length of a text that contains more than digits."""
 
 
 CODES: Final = frozenset(
@@ -693,7 +693,7 @@ def _read_time(text: str, form: str) -> Time | None:
 
 
 def _date(text: str) -> str | None:
-    """Return the ISO form of a written date, or None if it could be no date or more than one."""
+    """Return the ISO form of a written date, or None if it is not a date or could be several."""
     lowered = text.casefold()
     head, _, rest = lowered.partition(" ")
     weekday = _WEEKDAYS.get(head.rstrip(".,"))
@@ -1123,7 +1123,7 @@ def _key(text: str) -> str:
 
 
 _ABBREVIATED: Final = 3
-"""Letters of a word that may contain a slash: `N/A` is not `NA`."""
+"""The maximum number of letters of an abbreviation with a slash: `N/A` is not `NA`."""
 _JOINERS: Final = frozenset({0xFE0F, 0x200B, 0x200C, 0x200D, 0xFEFF, *range(0x300, 0x370)})
 
 

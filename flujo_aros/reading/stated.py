@@ -1,4 +1,4 @@
-"""The places where a longer reply states a scalar: a separate sentence or line that the rest only explains.
+"""Finds where a longer reply states a scalar: in a separate sentence or line that the rest only explains.
 
 `Sentiment: negative`, a blank line and the reason; or a few sentences, and at the end `Final answer: C`.
 """

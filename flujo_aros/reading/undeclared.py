@@ -194,7 +194,7 @@ _GROUPS: Final = (
     "fasting nuchtern ayunas",
     "address adresse anschrift direccion indirizzo endereco",
 )
-"""Field names that mean the same in many schemas, which is enough to reject. Those joined by `=` do so in all.
+"""Field names that mean the same in many schemas: enough to reject. Names joined by `=` mean the same in all.
 
 English first, then German, French, Spanish, Italian, Portuguese and Dutch.
 """

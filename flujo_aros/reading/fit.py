@@ -426,8 +426,6 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
     members: list[Member] = node.value
     written = {member.key for member in members}
     known = sum(1 for key in written if shape.knows(key))
-    if not members:
-        return None
     if (call := is_call(written, shape)) is not None:
         found = next(member.node for member in members if member.key == call)
         if found.kind == OBJECT or holds_json(found):

@@ -997,6 +997,8 @@ def boolean_word(text: str, hints: Hints = NO_HINTS) -> bool | None:
 def is_no_value(text: str) -> bool:
     """Return whether a string stands for a missing value: `N/A`, `unknown`, `-`, or an empty string."""
     word = text.strip().casefold()
+    if word[:1].isalnum() and word[-1:].isalnum():  # without decoration, like most strings
+        return word in _NO_VALUE
     return word in _NO_VALUE or (word[:2] != '["' and _strip_decoration(word).casefold() in _NO_VALUE)
 
 

@@ -486,18 +486,24 @@ def find_errors(steps: Sequence[PipelineStep], outer: Collection[str] | None = (
     names = {step.name for step in steps}
     before = {*(outer or ())}
     seen: dict[str, int] = {}
+    inside: dict[str, str] = {}
     for index, step in enumerate(steps):
         first = seen.setdefault(step.name, index)
         if first < index:
             yield FoundError(index, "name", name_is_taken(step.name, first), Code.DUPLICATE_STEP)
         for key, place, reference in _references(step):
             message = _wrong(reference, step.name, names, before, knows_all=outer is not None)
+            name = str(reference.path[0])
+            if message and name in inside and name not in {*names, *before}:
+                holder = inside[name]
+                message = f"step {name!r} is inside step {holder!r}; the value of that step is steps.{holder}.output"
             if message:
                 suggestion = getattr(message, "suggestion", None)
                 yield FoundError(index, key, f"{place}: {message}", Code.UNKNOWN_STEP, suggestion)
         if outer is not None and step.after_body:
             yield from _wrong_afterwards(step, index, before)
         before.add(step.name)
+        inside |= {inner.name: step.name for body in step.bodies.values() for inner in body.steps}
 
 
 def name_is_taken(name: str, first: int) -> str:

@@ -218,6 +218,13 @@ def test_a_callables_schema_is_a_check_on_its_value():
         ),
         ("  - {kind: map, name: s, map: {iterable_input: items}}", "'body' is missing"),
         (
+            (
+                "  - {kind: parallel, name: p, branches: {x: [{name: b, uses: agents.a}]}}\n"
+                "  - {name: s, uses: agents.a, input: '{{ steps.b.output }}'}"
+            ),
+            "step 'b' is inside step 'p'; the value of that step is steps.p.output",
+        ),
+        (
             "  - {kind: hitl, name: s, message: 'a {{ steps.z.output }}'}",
             "t.yaml:3:36: message of step 's': there is no",
         ),

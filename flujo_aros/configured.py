@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from flujo_aros.errors import Hint, UsageError
+from flujo_aros.json_data import is_dict
 from flujo_aros.spelling import nearest, short_value
 
 _MAX_SENTENCES: Final = 5
@@ -91,7 +92,7 @@ def option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
         what, given = context["discriminator"].strip("'"), detail["input"]
         if isinstance(given, type):
             return f"{place}: {given.__name__} is a class; write {given.__name__}()"
-        meant = f"; write {{{what}: {next(iter(given))}, …}}" if isinstance(given, dict) and len(given) == 1 else ""
+        meant = f"; write {{{what}: {next(iter(given))}, …}}" if is_dict(given) and len(given) == 1 else ""
         return f"{place}: a {what} is a name, or a mapping with `{what}: NAME`{meant}"
     if detail["type"] == "extra_forbidden":
         known = hints_of(owner_of(kind, detail["loc"]))

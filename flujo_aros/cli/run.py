@@ -482,7 +482,7 @@ def worker_command(options: commands.Worker) -> None:
         engine.limits = dict(PerMinute.parse(each) for each in options.limits)
         queues = [name.strip() for name in options.queues.split(",") if name.strip()]
         engine.launch(queues, options.concurrency, per_partition=options.per_partition)
-        say(f"worker {engine.executor} takes runs from {options.queues}; Ctrl-C drains it")
+        say(f"worker {engine.executor} takes runs from {options.queues} in {engine.store.shown}; Ctrl-C drains it")
         stop.wait()
         waits = f"runs in progress: {engine.under_way}; Ctrl-C again leaves them to other workers immediately"
         say(f"draining for at most {options.grace:g} s; {waits}")
@@ -557,6 +557,8 @@ def status_command(options: commands.Status) -> None:
     """Print the newest runs, or one."""
     from flujo_aros.durable.store import DAMAGED
 
+    if options.run is None and options.follow:
+        raise typer.BadParameter("needs a RUN, such as `last`", param_hint="'--follow'")
     with open_engine(options.db) as engine:
         if options.run is None:
             found = engine.store.runs(limit=options.limit)

@@ -21,7 +21,7 @@ import re
 import unicodedata
 from collections.abc import Container, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -666,9 +666,20 @@ def read_time(text: str, form: str, *, exact: bool = False) -> Time | None:
         return found
     day, second, zone = match["day"], match["s"] or ":00", match["zone"]
     zone = f"{zone[:3]}:{zone[3:].lstrip(':')}" if len(zone) > 1 else zone
+    if not _exists(f"{day or '2000-01-01'}T{match['clock']}{second[:3]}"):
+        return found
     iso = f"{day}T" * (day is not None) + match["clock"] + second.replace(",", ".") + zone
     code = found.code if found.code else "iso-form"
     return found if iso.upper() == found.iso.upper() else Time(iso, code)
+
+
+def _exists(iso: str) -> bool:
+    """Return whether this day and time are in the calendar and on the clock."""
+    try:
+        datetime.fromisoformat(iso)
+    except ValueError:
+        return False
+    return True
 
 
 def _read_time(text: str, form: str) -> Time | None:

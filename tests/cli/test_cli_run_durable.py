@@ -68,3 +68,9 @@ def test_a_read_only_database_file_is_reported_in_one_sentence(
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "make the file and its folder writable" in " ".join(refused.stderr.split())
     assert refused.stderr.count("\n") == 1
+
+
+def test_follow_needs_a_run(aros: Aros) -> None:
+    ended = aros("status", "--follow")
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert "Invalid value for '--follow': needs a RUN, such as `last`" in ended.stderr

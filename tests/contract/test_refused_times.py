@@ -55,6 +55,12 @@ def test_a_schema_says_the_same_as_a_model(written: str) -> None:
     assert by_schema.issues[0].message == by_model.issues[0].message
 
 
+def test_a_moment_that_does_not_exist_is_quoted_as_it_was_written() -> None:
+    outcome = read('{"x": "2026-02-30 10:00Z"}', {"properties": {"x": {"type": "string", "format": "date-time"}}})
+    assert isinstance(outcome, Rejected)
+    assert "found '2026-02-30 10:00Z': that day does not exist" in outcome.issues[0].message
+
+
 def test_a_time_that_breaks_another_rule_is_reported_by_that_rule() -> None:
     outcome = read('{"x": "2999-01-01T00:00:00"}', model_of(PastDatetime))
     assert isinstance(outcome, Rejected)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
@@ -70,10 +71,16 @@ def rows(file: Path, *, before: bool = False) -> Iterator[Row]:
 
 def accepted(case: dict[str, Any], sentence: str, *, before: bool) -> dict[str, Any] | None:
     """Return the value that is accepted with this sentence next to the answer, or None if it is rejected."""
-    answer = f"```json\n{json.dumps(case['answer'])}\n```"
+    said = json.dumps(case["answer"])
+    answer = f"```json\n{said}\n```"
     reply = f"{sentence}\n\nHere is the JSON:\n\n{answer}" if before else f"{answer}\n\n{sentence}"
-    outcome = read(reply, _type_of(case["answer"], case["choices"]))
+    outcome = read(reply, _contract(said, json.dumps(case["choices"])))
     return outcome.value.model_dump() if isinstance(outcome, Accepted) else None
+
+
+@cache
+def _contract(answer: str, choices: str) -> Any:
+    return _type_of(json.loads(answer), json.loads(choices))
 
 
 def _type_of(value: Any, choices: dict[str, list[str]]) -> Any:

@@ -66,6 +66,7 @@ from flujo_aros.contract.marks import (
 )
 from flujo_aros.contract.misspelt import (
     misspelt_in as misspelt_in,
+    require_keywords as require_keywords,
 )
 from flujo_aros.contract.schema import (
     ANY as ANY,

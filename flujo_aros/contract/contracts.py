@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, TypeA
 
 from flujo_aros.configured import short_repr
 from flujo_aros.contract.checks import Check, fields_in, is_async, names_of, scores_of, winner_in
-from flujo_aros.contract.misspelt import require_keywords
+from flujo_aros.contract.misspelt import require_constraint
 from flujo_aros.contract.schema import JsonSchema, Shape
 from flujo_aros.contract.validators import SchemaValues, TypeValues, Values, Verdict, fingerprint
 from flujo_aros.errors import ContractError
@@ -434,8 +434,8 @@ class Output:
         """Create a contract for a reply that contains one JSON value of this type.
 
         `like` is a pydantic model or any type, a `TypeAdapter`, or a JSON Schema as a dict (`{}` or `True`: any JSON
-        value). Raises `ContractError` if it cannot be compiled, and for a schema with a misspelt keyword, which a
-        validator would ignore (`propertys`).
+        value). Raises `ContractError` if it cannot be compiled, and for a schema that accepts every value because its
+        keyword is misspelt (`propertys`).
 
         >>> Output.json({"type": "integer"}).json_schema
         {'type': 'integer'}
@@ -446,7 +446,7 @@ class Output:
             return JsonContract(SchemaValues({}))
         if isinstance(like, dict):
             contract = compile_schema(cast("JsonSchema", like))
-            require_keywords(contract.json_schema)
+            require_constraint(contract.json_schema)
             return contract
         if isinstance(like, FunctionType):
             raise ContractError(
@@ -611,7 +611,8 @@ def compile_contract(like: Any) -> Contract[Any]: ...
 def compile_contract(like: Any) -> Contract[Any]:
     """Compile a type, a JSON Schema or an `Output.*` to a contract; each one is compiled only once.
 
-    Raises `ContractError` if it cannot be compiled, and for a schema with a misspelt keyword.
+    Raises `ContractError` if it cannot be compiled, and for a schema that constrains nothing because its keyword is
+    misspelt.
     """
     ready: object = like
     key: object | None = ready

@@ -72,6 +72,21 @@ def _undeclared_required(parts: Sequence[tuple[Place, JsonSchema]]) -> Iterator[
                     yield (*path, "required", number), name, optional
 
 
+def require_constraint(schema: JsonSchema) -> None:
+    """Raise `ContractError` for a schema that accepts every value, or every one of its type, because the only other
+    keyword in it is misspelt.
+
+    >>> require_constraint({"type": "object", "propertys": {}})
+    Traceback (most recent call last):
+        ...
+    flujo_aros.errors.ContractError: 'propertys' is not a keyword of JSON Schema and would be ignored; did you mean \
+'properties'?
+    """
+    if not (CONSTRAINING - {"type"}) & schema.keys():
+        for error in misspelt_in(schema):
+            raise error
+
+
 def require_keywords(schema: JsonSchema) -> None:
     """Raise `ContractError` for the first misspelt word of a JSON Schema, and for a schema that accepts every value,
     because none of its keys is a keyword for one.

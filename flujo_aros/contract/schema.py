@@ -28,9 +28,9 @@ JsonSchema = dict[str, Any]
 
 def fold(name: str) -> str:
     """Normalize a name by dropping case, accents, spaces and punctuation: `Unit-Price` and `unitPrice` become equal."""
+    if name.isascii():
+        return "".join(filter(str.isalnum, name)).lower()
     plain = name.replace("ß", "ss").replace("æ", "ae").replace("œ", "oe").replace("Æ", "ae").replace("Œ", "oe")
-    if plain.isascii():
-        return "".join(filter(str.isalnum, plain)).lower()
     return "".join(c for c in unicodedata.normalize("NFKD", plain) if c.isalnum()).casefold()
 
 

@@ -35,6 +35,7 @@ from flujo_aros.contract import (
     compile_contract,
     compile_shape,
     reject_iterations,
+    require_keywords,
     with_checks,
     written_contract,
 )
@@ -696,7 +697,9 @@ class Step(TakesInput[T_co]):
         own = self.agent.output_schema if isinstance(self.agent, AgentSpec) else None
         for like in (None if where else self.contract, self.processing.schema, own):
             if like is not None and type_reference(like) is None:
-                compile_contract(like)
+                made = compile_contract(like)
+                if isinstance(made.values, SchemaValues):
+                    require_keywords(made.values.json_schema)
         _, source = _like(self)  # raises if `processing` has no effect
         if self.processing.enforcement == "off" and source == "agent" and not isinstance(self.agent, AgentSpec):
             self.refuse("`enforcement: off` has no effect on an agent with an output type; set its output_type=str")

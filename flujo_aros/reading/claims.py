@@ -110,7 +110,7 @@ class Claims:
         ['wind_kn', None]
         """
         whole = _MARKS.sub(" ", sentence[:_LONGEST_SENTENCE])
-        sentence = _STRUCK.sub(r" not \1\2 but ", _BESIDES.sub(" ", whole))
+        sentence = _STRUCK.sub(r" not \1\2 but ", _BESIDES.sub(_kept, whole))
         if (item := _ITEM.match(sentence)) is not None and not self._is_named(item["label"]):
             return None
         found = _Sentence(self.fields, *self._read(sentence))
@@ -130,7 +130,7 @@ class Claims:
             letter, means = self._word(found)
             if letter:
                 letters.append(LETTERS[letter])
-                own = {at: how for at, how in means.items() if how == _OWN}
+                own = {at: how for at, how in means.items() if how == _OWN or letter == "FIELD"}
                 says.append(own or {at: how for at, how in means.items() if not self.fields[at].listed})
                 text += f"{sentence[end : found.start()]} \0{chr(_FIRST_MARK + len(says) - 1)} "
                 end = found.end()
@@ -287,6 +287,12 @@ def _introduces(text: str, value: str) -> bool:
     return len(value) <= _LONGEST_PART and re.search(rf"{_INTRODUCES}{re.escape(value)}(?!\w)", text, re.I) is not None
 
 
+def _kept(beside: re.Match[str]) -> str:
+    """Return code that is one word, or a field with its value; nothing else that stands beside a sentence."""
+    code = beside["code"] or ""
+    return f" {code} " if " " not in code or _PAIR.match(code) else " "
+
+
 class _Vocabulary(NamedTuple):
     """The names and choices of fields, what each is for the fields, and an expression for all of them."""
 
@@ -305,7 +311,7 @@ def _vocabulary(fields: tuple[tuple[str, frozenset[str]], ...]) -> _Vocabulary:
             word for word in _distinct_words(name) if times[word] == 1
         ]  # `the balance`, of two balances, is neither
         for each in (name, *words, *(form for word in words for form in _forms(word))) if len(name) > 1 else ():
-            named.setdefault(fold(each), {})[at] = _OWN
+            named.setdefault(fold(each), {})[at] = _SURE if each == name else _OWN
         for choice in own:
             choices.setdefault(choice, {})[at] = _SURE if class_of(choice) is None else _UNLIKE
     parts = {*named, *choices, *(name for name, _ in fields if len(name) > 1)}
@@ -475,9 +481,8 @@ class _Sentence:
         if denied and _NOT_OWN.search(self.code):
             return min(denied)
         numbers = [max(found) for said in _DIGITS_IN.findall(sentence) if (found := _numbers_meant(said))]
-        is_sum = _SUM.search(sentence) is not None
         for index, places in self.others.items():
-            if self.fields[index].listed or (is_sum and (index in self.own or index not in self.named)):
+            if self.fields[index].listed:
                 continue
             rest = [number for number in numbers if number != self.fields[index].held]
             if len(rest) > 1 and self.fields[index].kind == "number" and sum(rest) == self.fields[index].held:
@@ -514,6 +519,9 @@ class _Sentence:
             return False
         direct = any(_DIRECT.search(self.code[place + 1 : at]) for place in named)
         direct = direct or (bool(named) and _PUT.search(before) is not None)
+        direct = direct or (
+            _USED.search(before) is not None and {at + 2, at + 3} & {*self.named.get(index, ())} != set()
+        )
         direct = direct or (_IS_THE.search(behind) is not None and (bool(named) or kind != "text"))
         if kind == "empty":
             beside = any(_BESIDE.search(self.code[place + 1 : at]) for place in named)
@@ -549,7 +557,8 @@ class _Sentence:
         for index, places in self.named.items():
             field = self.fields[index]
             near = all(two - one < _SUBJECT_END for one, two in pairwise(places))
-            whole = near and len(places) >= min(2, len(_distinct_words(field.name)))
+            is_full = any(self.says[place][index] == _SURE for place in places)
+            whole = near and (is_full or len(places) >= min(2, len(_distinct_words(field.name))))
             if field.kind == "flag" and whole and self._says_otherwise(places[0], places[-1], held=field.held):
                 return index
         return None
@@ -577,7 +586,7 @@ _SUPPOSED: Final = expression(
 _CLAUSE: Final = expression(f"[{_any('STOP/BUT/BECAUSE')}]")
 _ELSEWHERE: Final = expression(f"[{_any('IF/WOULD/MIGHT/MAY/ANOTHER/ASIDE/WILL/BOUND/MORE')}]")
 """A condition, a possibility, another time or another thing."""
-_ELSEWHERE_BEHIND: Final = expression(f"^[^{_any('STOP/BUT/BECAUSE')}]{{0,3}}[{_any('ASIDE/BELOW')}]")
+_ELSEWHERE_BEHIND: Final = expression(f"^[{_any('MORE')}]|^[^{_any('STOP/BUT/BECAUSE')}]{{0,3}}[{_any('ASIDE/BELOW')}]")
 _NEGATED: Final = expression(
     f"(?:[{_any('NOT/INSTEAD')}]|^[{_any('NO')}])[^{_any('COMMA/STOP/BUT/BECAUSE')}{_VALUES}]{{0,4}}$|[{_any('NO')}][{_any('THE/IS')}]{{0,2}}$"
 )
@@ -597,6 +606,8 @@ _PUT: Final = expression(
     f"[{_any('AMOUNTS/STATED/CHANGE/SET/LISTED/CHOSE')}][{_any('DEF/THE/A')}]?[{_any('FIELD')}][.{_any('FROM')}]?$"
 )
 """Before a value: `puts the wind at`."""
+_USED: Final = expression(f"[{_any('CHOSE/SET')}].?$")
+"""Before a value that a field follows: `use 12:00 as the end`."""
 _IS_THE: Final = expression(
     f"^.?[{_any('IS')}](?:[{_any('WHAT/REAL/CORRECT')}]|[{_any('DEF')}][{_any('REAL/CORRECT/A')}])"
 )
@@ -670,15 +681,15 @@ _BLANKS: Final = expression(r"[\s'’]")
 _LETTER: Final = expression(r"[^\W\d]+")
 _DIGITS: Final = expression(r"\d+")
 _DIGITS_IN: Final = expression(r"[-−]?\d[\d.,]*")
-_SUM: Final = expression(r"\d\)?\s?[+−×*]\s?[$€£]?\d")
 _ENDING: Final = expression(r"(?:ings?|ed|es|e|s)\Z")
 _GERMAN: Final = expression(r"\b(?:der|die|das|ist|und|nicht|ein|eine|im|den|dem|auf|mit|von)\b", re.I)
 _BESIDES: Final = expression(
     r"(?<=\S )\([^()\n]*\d[^()\n]*\)"
-    r"|`(?![\"']?[\w-]+[\"']?\s?[:=])[^`\n]{1,60} [^`\n]{0,60}`|(?<=\d) (?:out of|of|von|sur|van|su) \d+\b(?![.,]?\d)"
+    r"|`(?P<code>[^`\n]{1,120})`|(?<=\d) (?:out of|of|von|sur|van|su) \d+\b(?![.,]?\d)"
     r"|(?<!\S)\d\)(?=\s)"
 )
 """A number in parentheses or before a list item, code, and the end of a scale: `4 out of 5`."""
+_PAIR: Final = expression(r"[\"']?[\w-]+[\"']?\s?[:=]")
 _STRUCK: Final = expression(r"~~\s*([^~\n]{1,60}?)\s*~~|\bs/([^/\n]{1,60})/")
 _WORD_BEFORE: Final = expression(r"(?P<word>[^\W\d_]+|§)\.?\s*(?:#|no\.\s?)?\Z")
 _PER: Final = expression(r"\b(?:per|pro|each|every|par|por|al) \Z", re.I)

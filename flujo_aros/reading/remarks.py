@@ -195,7 +195,7 @@ _WORDS: Final = {
         ignorer ignora ignorate ignoren pas_tenir_compte zignoruj pomiń* проигнорируй* игнорируй*""",
     "CHANGE": """change make replace amend revise fix redo rephrase swap flip bumping changing correcting revising
         adjust ändere korrigiere ersetze streiche changez corrigez remplacez corrige rectifie cambia cambie
-        corrija reemplac* to_correct reconsider""",
+        corrija reemplac* to_correct reconsider berichtigen korrigieren downgrade upgrade""",
     "SET": """set""",
     "CORRECT": """correct""",
     "SHOULD_BE": """应该是 应当是 应为 改为 改成 正确的 正しくは が正しい に変更 とすべき 实际上是 实际是""",
@@ -226,7 +226,7 @@ _WORDS: Final = {
         replaced replaces upgraded downgraded nowadays since_then has_since have_since currently inzwischen jetzt
         später mittlerweile désormais maintenant ahora luego adesso agora nu inmiddels""",
     "AMOUNTS": """amounts comes stands liegt totals equals runs reads makes gives puts = serves weighs measures
-        costs works_out beträgt lautet wynosi asciende vale ammonta bedraagt s'élève""",
+        costs works_out beträgt lautet wynosi asciende vale ammonta bedraagt s'élève becomes""",
     "AGREE": """match* agree agrees fit fits hold holds correspond* tally tallies apply applies""",
     "DEF": """the his her their yesterday* today*""",
     "SPELT": """spelled spelt written called heet heißt heisst llama chiama appelle chama hieß heette""",
@@ -281,7 +281,7 @@ _STATED: Final = (
     "^ - GUESSED -5 FIELD/VALUE/ANSWER",
     "^ -4 <INSTEAD GUESSED $",
     "^ - THIS/ANSWER IS -2 ASSUMED/GUESSED",
-    "IS -2 ASSUMED $",
+    "^ - IS -2 ASSUMED $",
     "CHOSE ~4 ASSUMED/EXAMPLE",
     "I ~2 HAD_TO ~9 FIELD",
     "FIELD HAD_TO IS",
@@ -415,6 +415,9 @@ _RETRACTED: Final = (
     "EDIT/CLEAR ~3 BELOW",
     "^ ~3 EDIT ANSWER $",
     "SORRY FROM THIS $",
+    "I ~3 WOULD/SHOULD ~2 OTHERWISE ~3 FIELD",
+    "I SHOULD ~3 CHANGE $",
+    "NOT ~1 FIELD/VALUE/THIS IS -1 REAL/CORRECT",
 )
 """Orders of classes in a clause that retract or correct the answer."""
 _RETRACTED_ACROSS: Final = (
@@ -425,7 +428,7 @@ _RETRACTED_ACROSS: Final = (
     "NO WAIT",
     "| HM/BUT? BUT? SORRY !FROM/IF !COMMA?,I,WILL,NOT !COMMA?,NOT,SOURCE !COMMA?,~3,LATE",
     "BUT SORRY/OOPS $",
-    "SORRY COMMA NO COMMA",
+    "COMMA SORRY COMMA",
     "SORRY FROM ~3 ERROR/SLIPPED/RETRACTED",
     "| HM/BUT? BUT? ACTUALLY !COMMA?,THIS?,IS?,QUITE !A",
     "| HM/BUT? NO COMMA !NOT/THANKS/THERE",

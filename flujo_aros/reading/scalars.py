@@ -1079,7 +1079,7 @@ def placeholder_in(text: str, fields: Container[str]) -> str | None:
             {_stem(word) for word in name_words(name)}.issubset(stems)
             or (said in _TYPE_WORDS and not _names_type(name))
             or said.lower() in _UNCHANGED
-            or (len(name_words(said)) > 1 and name_words(said)[0] in _ASKS)
+            or (len(name_words(said)) > 1 and name_words(said)[0] in _ASKS and name.casefold() not in _SHOWS_FORMAT)
             or "XXX" in said
         ):
             return value

@@ -102,11 +102,12 @@ def test_a_contract_error_is_a_value_error() -> None:
     [
         ({"type": "object", "propertys": {}}, "'propertys' is not a keyword .*; did you mean 'properties'"),
         ({"typ": "object"}, "'typ' is not a keyword .*; did you mean 'type'"),
-        ({"items": {"type": "string", "min_length": 2}}, r"at \$\.items: 'min_length' .*; did you mean 'minLength'"),
-        ({"title": "Order", "age": "integer"}, "a JSON Schema that accepts every value: 'age' is not a keyword"),
+        ({"type": "array", "itmes": {"type": "string"}}, "'itmes' is not a keyword .*; did you mean 'items'"),
     ],
 )
-def test_a_misspelt_keyword_is_an_error_wherever_a_schema_is_given(schema: dict[str, Any], words: str) -> None:
+def test_a_misspelt_keyword_without_which_a_schema_accepts_everything_is_an_error_everywhere(
+    schema: dict[str, Any], words: str
+) -> None:
     """A validator ignores it, and would accept unintended values."""
     for give in (
         lambda: read("{}", schema),

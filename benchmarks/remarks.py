@@ -5,8 +5,8 @@ that are accepted.
 
 `doubts.jsonl` has ten answers, each with sentences that doubt it and harmless ones, in seven languages. Of the first
 five, the wordings are as different as possible; those of the other five are common ones. `corrections.jsonl` has
-58 answers, each with corrections and harmless sentences, and `ordinary.jsonl` has 60 answers, each with passages that
-models usually write after one; those that are `held_out` were not read for the rules.
+158 answers, with corrections and harmless sentences, and `ordinary.jsonl` has 160 answers, each with passages that
+models usually write after one. Those that are `held_out` were not read for the rules.
 A correction counts as recognized if the reply is rejected, or accepted with the corrected value. `--before` puts the
 doubt before the answer, and a line that introduces the answer.
 """

@@ -23,11 +23,11 @@ def printed(*module: str) -> str:
 
 def main() -> None:
     captured_file, *options = sys.argv[1:]
-    corpora = (str(HERE / "cases.jsonl"), str(HERE / "meaning.jsonl"), captured_file)
+    corpora = (str(HERE / "cases.jsonl"), str(HERE / "meaning.jsonl"), str(HERE / "blind.jsonl"), captured_file)
     found = json.loads(printed("benchmarks", "reading", *corpora, *options, "--speed", "--peers", "--json"))
     if found["missing"]:
         sys.exit(f"install first: {' and '.join(found['missing'])}")
-    cases, meaning, captured = found["corpora"]
+    cases, meaning, blind, captured = found["corpora"]
     own_floods, summary, _every = flood_tables(
         found
     )  # each reader on each flood is for the page, too wide for this one
@@ -51,6 +51,8 @@ def main() -> None:
             cases=corpus_table(cases),
             meaning_n=meaning["totals"]["n"],
             meaning=corpus_table(meaning),
+            blind_n=blind["totals"]["n"],
+            blind=corpus_table(blind),
             captured=corpus_table(captured),
             speed=documents_table(found["speed"]),
             defects=printed("benchmarks.defects"),

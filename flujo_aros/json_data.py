@@ -199,7 +199,7 @@ _INVALID_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[^\"\\/bfnrtu'`\n]|u(
 
 
 _IN_STRING: Final = (
-    r":\\[A-Za-z]|\\(?:[bf]|u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
+    r":\\[A-Za-z]|\"\\\\[\w.-]+(?:\\[A-Za-z][\w.-]*)+\"|\\(?:[bf]|u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     r"|u[dD][c-fC-F](?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F])|n(?:abla|eq|ot|ewline|onumber|mid)"
     r"|t(?:ext|heta|anh|imes|ilde|riangle|frac)|r(?:ho|ight|angle|ceil|floor)"
     r"|newcommand|newenvironment|renewcommand|ref\{|title\{|toprule|tableofcontents)"

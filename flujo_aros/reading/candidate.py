@@ -106,7 +106,7 @@ ELIDED_ITEM: Final = expression(
     r"""|<(?:see|same as|as|like) (?:above|before|below|previous\w*)>"""
     r"""|[(\[]?(?:and |plus |\+ ?|… ?|\.\.\. ?){0,2}\d+ (?:more|others)(?: \w+){0,2}[)\].…]*|以下(?:省略|略)"""
     r"""|[(\[<](?:\.\.\.+|…+|(?:\w+ )?(?:more|others?|weitere|autres|otros|outros|altri|rest|continued|truncated"""
-    r"""|omitted|unchanged)(?: omitted)?)[)\]>]"""
+    r"""|omitted|unchanged)(?: omitted)?|(?:\w+ ){2,3}(?:omitted|unchanged|truncated|continued))[)\]>]"""
     r""")["']\s*\]"""
 )
 """An ellipsis, or words for it, in place of an item or a key: something was left out."""

@@ -402,7 +402,7 @@ _RETRACTED: Final = (
     "OTHER/CHOICE ~1 SHOULD_BE",
     "^ BETTER BETTER? CHOICE/OTHER",
     "MOVED FROM ~1 OTHER/CHOICE !FROM,VALUE",
-    "<IF CHOICE WOULD ~4 SHOULD/REAL/CORRECT",
+    "I WILL NOT STATED/CHOSE ~2 ANSWER",
     # "Ignore the total", "Don't use it", "Please change the total", "Let me fix that"
     "^ ~1 IGNORE",
     "^ SHOULD? ~1 NOT CHOSE/SURE FROM? ~1 FIELD/VALUE/THIS/ANSWER",

@@ -1026,7 +1026,7 @@ def is_placeholder(text: str, names: tuple[str, ...] = ()) -> bool:
 
 
 _IN_BRACKETS: Final = expression(
-    r"(?:<|\[|\$?\{{1,2})\s*([^\W\d][\w -]{0,60}?)\s*(?:>|\]|\}{1,2})|((?:YOUR|INSERT|ENTER)_\w{1,60})"
+    r"(?:<|\[|\$?\{{1,2})\s*([^\W\d][\w .-]{0,60}?)\s*(?:>|\]|\}{1,2})|((?:YOUR|INSERT|ENTER)_\w{1,60})"
     r"|(?:[Yy]our|[Ii]nsert|[Ee]nter) ([\w ]{1,60}) here|([\w ]{1,60}) goes here"
     r"|(\w{2,8} [\w ]{1,60} (?:hier|ici|aquí|aqui|qui))|([+\d ().-]{0,6}X{3,}(?:[ ().-]{1,3}X{2,}){1,4})"
 )

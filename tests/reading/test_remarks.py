@@ -171,19 +171,21 @@ def test_of_sentences_of_many_wordings_most_doubts_and_hardly_any_harmless_ones_
     assert (sum(row.remarks for row in rows), sum(row.harmless for row in rows)) == (270, 350)
 
 
+@pytest.mark.slow
 def test_of_corrections_of_many_wordings_most_are_recognized_and_hardly_any_harmless_sentence_is() -> None:
     """Slightly below the figures of decision 029."""
     rows = list(measured.rows(measured.FILES[1]))
-    assert sum(row.recognized for row in rows) >= 800
-    assert sum(row.accepted for row in rows) >= 820
-    assert (sum(row.remarks for row in rows), sum(row.harmless for row in rows)) == (920, 920)
+    assert sum(row.recognized for row in rows) >= 1_265
+    assert sum(row.accepted for row in rows) >= 835
+    assert (sum(row.remarks for row in rows), sum(row.harmless for row in rows)) == (1_420, 920)
 
 
+@pytest.mark.slow
 def test_most_passages_that_models_usually_write_after_an_answer_are_harmless() -> None:
     """Slightly below the figures of decision 029."""
     rows = list(measured.rows(measured.FILES[2]))
-    assert sum(row.accepted for row in rows) >= 835
-    assert sum(row.harmless for row in rows) == 900
+    assert sum(row.accepted for row in rows) >= 1_815
+    assert sum(row.harmless for row in rows) == 1_900
 
 
 @pytest.mark.parametrize(
@@ -358,3 +360,17 @@ def test_a_correction_of_an_item_or_a_short_value_rejects_the_reply(
 def test_control_characters_in_a_remark_are_read_as_blanks() -> None:
     outcome = read(f"{LOG.model_dump_json()}\n\nDone \x00\ue001 \x00é.", Log)
     assert isinstance(outcome, Accepted)
+
+
+@pytest.mark.slow
+def test_of_the_replies_written_without_knowing_the_rules_hardly_any_is_silently_wrong() -> None:
+    """One more than `docs/benchmarks.md` says would be a new silent error."""
+    rows = [json.loads(line) for line in (measured.HERE / "blind.jsonl").read_text(encoding="utf-8").splitlines()]
+    wrong = [row["id"] for row in rows if _is_silently_wrong(row)]
+    assert (len(rows), wrong) == (510, ["3/keys-04", "4/guard-06"])
+
+
+def _is_silently_wrong(row: dict[str, Any]) -> bool:
+    outcome = read(row["input"], row["schema"])
+    right = [row["expected"]] if "expected" in row else []
+    return isinstance(outcome, Accepted) and outcome.value not in [*right, *row.get("accept", [])]

@@ -519,9 +519,8 @@ class _Sentence:
             return False
         direct = any(_DIRECT.search(self.code[place + 1 : at]) for place in named)
         direct = direct or (bool(named) and _PUT.search(before) is not None)
-        direct = direct or (
-            _USED.search(before) is not None and {at + 2, at + 3} & {*self.named.get(index, ())} != set()
-        )
+        follows = any(place - at in (2, 3) for place in self.named.get(index, ()))
+        direct = direct or (follows and _USED.search(before) is not None)
         direct = direct or (_IS_THE.search(behind) is not None and (bool(named) or kind != "text"))
         if kind == "empty":
             beside = any(_BESIDE.search(self.code[place + 1 : at]) for place in named)

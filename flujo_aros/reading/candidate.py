@@ -19,6 +19,7 @@ would read differently (a property test compares them).
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -676,14 +677,56 @@ def rewrite(text: str) -> Rewritten | None:
     return Rewritten(rest.replace(_ESCAPED, '\\"'), Risk.INFERRED if gaps or len(bare) > 1 else Risk.LOSSLESS)
 
 
-def edits_of_rewrite(text: str, start: int, end: int, shape: Shape) -> list[Edit]:
-    """Return the edits of `rewrite` in the text that it repaired, with their paths: the parser makes the same ones.
+_PIECE: Final = expression(
+    r"""[{}\[\],:]|"[^"\\]*+(?:\\.[^"\\]*+)*"|'[^']*+'|//[^\n]*+|/\*[^*]*+\*/|[^\s{}\[\],:"'/]++""", re.S
+)
+_SPELLED: Final = {word: spelled for word, _, spelled in _WORDS}
 
-    They are listed on demand, because few callers look at them.
+
+def rewrites(text: str, start: int, end: int) -> list[Edit]:
+    """Return the edits of `rewrite` in the text that it repaired, with their paths.
+
+    They are listed on demand, because few callers look at them. Each piece of the text is what it looks like: `rewrite`
+    repairs no string whose end is doubtful.
     """
-    parser = Parser(text[:end], start, shape)
-    parser.parse()
-    return _add_paths(parser, 0)
+    edits: list[Edit] = []
+    outer: list[tuple[bool, Path, int]] = []
+    path: Path = None
+    item: Path = None
+    is_object, index = True, 0  # the container at `path`, and the number of items before this one
+    item_end, in_member = -1, True  # the current or last item
+    comma: list[Edit] = []  # for the comma after it, if that is the last one
+    for found in _PIECE.finditer(text, start, end):
+        piece, at = found[0], found.start()
+        sign = piece[0]
+        place = item if in_member or item_end == at else path
+        if sign == ",":
+            comma = [Edit("trailing-comma", Risk.LOSSLESS, at, at + 1, "", place)]
+        elif sign == "/":
+            edits.append(Edit("comment", Risk.LOSSLESS, at, found.end(), "", place))
+        elif sign in "}]":
+            edits += comma
+            item, item_end, comma = path, found.end(), []
+            is_object, path, index = outer.pop()
+        elif sign != ":":
+            is_key = is_object and not in_member
+            after = json.loads(piece) if sign == '"' and is_key else piece.strip("'")
+            if not in_member:
+                item = path, after if is_object else index
+                if index and not comma:
+                    edits.append(Edit("missing-comma", Risk.INFERRED, at, at, ",", item))
+                index, comma = index + 1, []
+            if sign == "'":
+                edits.append(Edit("quotes", Risk.LOSSLESS, at, found.end(), after, item))
+            elif is_key and sign != '"':
+                edits.append(Edit("unquoted-key", Risk.INFERRED, at, found.end(), after, item))
+            elif piece in _SPELLED:
+                edits.append(Edit("foreign-literal", Risk.LOSSLESS, at, found.end(), _SPELLED[piece], item))
+            in_member, item_end = is_key, found.end()
+            if sign in "{[":
+                outer.append((is_object, path, index))
+                is_object, path, index, in_member = sign == "{", item, 0, False
+    return edits
 
 
 def _requote_inner_strings(single: list[str], strings: list[str]) -> list[str] | None:

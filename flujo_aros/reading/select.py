@@ -53,7 +53,6 @@ from flujo_aros.reading.candidate import (
     Following,
     Region,
     accept_spliced,
-    edits_of_rewrite,
     iter_splices,
     judge,
     judge_json,
@@ -61,6 +60,7 @@ from flujo_aros.reading.candidate import (
     read_strict,
     reject_above_ceiling,
     rewrite,
+    rewrites,
 )
 from flujo_aros.reading.fit import has_required
 from flujo_aros.reading.grammar import NeedMoreInput, expression
@@ -1224,9 +1224,8 @@ class Search(Generic[T]):
         trust = Trust.CLEAN if risk is None else (Trust.LOSSLESS, Trust.INFERRED, Trust.LOSSY)[risk]
         if candidate.valid is None:
             raise AssertionError("only a candidate that fits is accepted")
-        fast = partial(edits_of_rewrite, text, candidate.start, candidate.end, self.shape)
-        unlisted = tuple if candidate.rewritten is None else fast
-        log = RepairLog(edits, text, candidate.node, candidate.names, unlisted=unlisted)
+        fast = partial(rewrites, text, candidate.start, candidate.end) if candidate.rewritten is not None else tuple
+        log = RepairLog(edits, text, candidate.node, candidate.names, unlisted=fast)
         return Accepted(candidate.valid.value, trust, "first", log, text)
 
     def _find_objection(self, candidate: Candidate[T]) -> Issue | None:

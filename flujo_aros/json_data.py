@@ -177,9 +177,13 @@ _PYTHON_ESCAPE: Final = re.compile(
     r"\\(?:u([0-9a-fA-F]{4})|(x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|N\{[A-Z][A-Z0-9 -]{0,80}\}|.)|\Z)", re.S
 )
 _SIMPLE: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_WINDOWS: Final = re.compile(r"(?:^|[\s\"'(=])(?:[A-Za-z]:\\|\\\\[\w.-]+\\)(?![\\/\"])")
-_SHARE: Final = re.compile(r"(?<![^\s\"'(=])\\\\(?!u[\da-fA-F]{4})(?=[\w.-]+\\(?![\\/\"]))")
-"""The beginning of the path of a network share, both of whose backslashes are meant."""
+_COMMANDS: Final = (
+    r"(?:alpha|beta|gamma|delta|epsilon|theta|lambda|mu|pi|sigma|phi|omega|sin|cos|tan|log|ln|exp|lim|sum|int|prod|frac|sqrt"
+    r"|text\w*|math\w*|item|begin|end|left|right|times|cdot|infty|partial|hat|bar|vec|quad|section|label|ref|cite|par)\\"
+)
+_WINDOWS: Final = re.compile(rf"(?:^|[\s\"'(=])(?:[A-Za-z]:\\|\\\\(?!{_COMMANDS})[\w.-]+\\)(?![\\/\"])")
+_SHARE: Final = re.compile(rf"\\\\(?!{_COMMANDS})[\w.-]+(?:\\[A-Za-z][\w.-]*)+")
+"""The path of a network share, both of whose first backslashes are meant."""
 # Letters after a backspace or form feed are not text; the other commands could be a line break and a short word.
 _LATEX: Final = re.compile(
     r"\\(?:[bf](?=[A-Za-z])"
@@ -222,7 +226,7 @@ def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
     if not (broken or wants_text):
         return frozenset()
     if (path := _WINDOWS.search(raw)) is not None:
-        before = _CONTROL.search(raw, 0, path.start())
+        before = _CONTROL.search(raw, 0, path.start()) if ":" in path[0] else None
         return None if before is None else frozenset(m.end() - 1 for m in _CONTROL.finditer(raw, path.start()))
     if not (broken or _MAY_BE_LATEX.search(raw)):
         return frozenset()
@@ -285,8 +289,8 @@ def unescape(raw: str, literal: frozenset[int] | None = frozenset(), *, python: 
             return letter if letter != "\n" else "\n"
         return f"\\{letter}"
 
-    if literal is None:
-        raw = _SHARE.sub(r"\\\\\\\\", raw)
+    if literal is None and _SHARE.fullmatch(raw):
+        raw = rf"\\{raw}"
     value = (_PYTHON_ESCAPE if python else _ESCAPE).sub(one, raw)
     lone = False
     if "\\u" in raw and any("\ud800" <= c <= "\udfff" for c in value):

@@ -8,6 +8,7 @@ asserts the answer's own value contradicts nothing, and one with other values fo
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -380,6 +381,7 @@ def _numbers_meant(said: str) -> set[float]:
     for comma, point in ((",", "."), (".", ",")):
         if re.fullmatch(rf"-?(?:\d+|\d{{1,3}}(?:\{comma}\d{{3}})+)(?:\{point}\d+)?", digits):
             found.add(float(digits.replace(comma, "").replace(point, ".")))
+    found.discard(math.inf)
     return found
 
 
@@ -580,7 +582,7 @@ def _any(names: str) -> str:
 
 _VALUES: Final = _any("VALUE/CHOICE/OTHER/PROPER")
 _SUPPOSED: Final = expression(
-    f"^.?[{_any('THERE')}][{_any('IS')}][{_any('A')}]?[{_any('CHOICE')}]|[{_any('QUESTION')}]|^.?[{_any('IF/SHOULD')}](?![{_any('IS')}])|[{_any('THIS')}][{_any('IS')}].?[{_any('ANOTHER')}]"
+    f"[{_any('QUESTION')}]|^.?[{_any('IF/SHOULD')}](?![{_any('IS')}])|[{_any('THIS')}][{_any('IS')}].?[{_any('ANOTHER')}]"
 )
 _CLAUSE: Final = expression(f"[{_any('STOP/BUT/BECAUSE')}]")
 _ELSEWHERE: Final = expression(f"[{_any('IF/WOULD/MIGHT/MAY/ANOTHER/ASIDE/WILL/BOUND/MORE')}]")

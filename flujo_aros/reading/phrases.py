@@ -342,9 +342,10 @@ NEVER: Final = Phrases(
     r"\A(?:for|as an?) illustrat\w+(?: purposes)?(?: only)?\s*:?\Z|\bif there (?:were|was|had been)\b",
     r"\A(?:an? )?(?:schema|format|output|json|response) (?:example|sample|template)\s*:?\Z",
     r"\A(?:(?:expected|required|desired|requested|example|sample|output|json) ){1,2}(?:format|structure|schema|input"
-    r"|shape)\s*:?\Z|\A(?:placeholder|previously|formerly|template|format)\s*[:：]\Z",
-    r"\b(?:asks?|tells?|instructs?|orders?|wants?|tr(?:y|ies)|attempts?) (?:\w+ ){0,4}to (?:make me )?\w+\Z"
-    r"|\bsays?\b[^.!?\n]{0,60}\b(?:reply|respond|answer|return|output) with\Z",
+    r"|shape)\s*:?\Z|\A(?:placeholder|previously|formerly)\s*[:：]\Z",
+    r"\b(?:e-?mail|mail|page|message|text|document|note|post|comment|site|sender|author|customer|attacker|review|file"
+    r"|line|it|he|she|they)\b[^.!?\n]{0,40}\b(?:asks?|tells?|instructs?|orders?|wants?|tr(?:y|ies)) (?:\w+ ){0,4}to"
+    r" (?:make me )?\w+\Z|\bsays?\b.{0,4}[\"“'][^.!?\n]{0,60}\b(?:reply|respond|answer|return|output) with\Z",
     r"\A(?:(?:not|nicht|pas|no)\Z|(?:so nicht|así no|no así)\b)|\bà ne pas (?:suivre|utiliser|faire|reproduire)\b",
     r"\A(?:not (?:this|that|these|those)(?: ones?)?)\s*[:,]?\Z"
     r"|(?:\A|[\s,(])(?:(?:for|as an) (?:example|instance)|such as|e\.?g\.?)\s*[:,]?\Z",
@@ -475,11 +476,12 @@ NEXT_OUTPUT: Final = Phrases(
 
 LEFT_OUT: Final = Phrases(
     r"\.\.\.|…|\bsnip\b|\b\d+ (?:out )?of \d+\b",  # // ..., // first 2 of 9
-    r"\b(?:plus|and) (?:all )?(?:the|those) (?:others?|ones|ones? from|same)\b",  # // plus the ones from the old list
+    r"\b(?:plus|and) (?:all )?(?:the|those) (?:others?|ones)\b",  # // plus the ones from the old list
     r"\b(?:more|others?|remaining|rest|omitted|truncated|unchanged|skipped|elided|left out|not shown|abbreviated"
     r"|as before|as above|same as|and so on|etc|weitere|übrige|unverändert|ausgelassen|usw|inchangé|sin cambios"
     r"|resto|reste)\b",  # // and 3 more items, /* rest omitted */
-    r"\b(?:analog\w*|likewise|similarly|ditto|ebenso|dito|idem|ídem|de même|(?:same|following) pattern)\b",
+    r"(?:\A\W{0,9}|\d\W{1,3})(?:analog(?:ously)?|likewise|similarly|ditto|ebenso|dito|idem|ídem|de même)\W{0,9}\Z"
+    r"|\b(?:same|following) pattern\b",
     r"省略|其余|其他|以下略|残り|同上|同様",
 )
 """A comment that marks an omission: the value is incomplete."""
@@ -524,10 +526,15 @@ TURNS: Final = Phrases(
 """Directly after a value: another one replaces it."""
 
 REFUSED: Final = Phrases(
-    r"\A[ \"'`”’)}\],.]{0,9}(?:(?:which|that|but|and),? )?(?:i|we) (?:decline|refuse"
-    r"|(?:will not|won['’]t|did not|didn['’]t) (?:do|follow|comply|obey))\b"
+    r"\A[ \"'`”’)}\],.]{0,9}(?:(?:which|that|but|and),? )?(?:i|we) (?:decline|refuse|(?:will not|won['’]t|did not"
+    r"|didn['’]t) (?:(?:do|follow) (?:that|this|it|so)|comply|obey))\b"
 )
 """Directly after a value: it is what somebody asked for, and the writer declines it."""
+
+ATTRIBUTES: Final = Phrases(
+    r"\b(?:says|said|asks|asked|tells|told|wants|contains|reads|shows|instructs|claims|states|hidden|injected)\b"
+)
+"""Before a value: somebody else wrote it."""
 
 OBJECTS: Final = Phrases(ELIDES.source, NEW_ANSWER.source)
 """After a value: any of these may say that it is not the answer. Most replies have none, which one search shows."""

@@ -146,8 +146,11 @@ def is_commented_out(text: str, chosen: Span) -> bool:
     if _COMMENTED.search(text, max(0, chosen.start - _NEAR), chosen.start):
         return True
     opened = text.rfind("<!--", max(0, chosen.start - _NEAR), chosen.start)
-    inside = opened >= 0 and text.find("-->", opened, chosen.start) < 0 and "-->" in text[chosen.end :]
-    return inside and has_words(text[: chosen.start] + text[chosen.end :])
+    closed = text.find("-->", chosen.end)
+    inside = opened >= 0 and text.find("-->", opened, chosen.start) < 0 and closed >= 0
+    return inside and has_words(
+        " ".join((text[:opened], text[opened + 4 : chosen.start], text[chosen.end : closed], text[closed + 3 :]))
+    )
 
 
 def is_aside(text: str, start: int, floor: int) -> bool:
@@ -291,8 +294,9 @@ def _rest_before(
     label = label_before(text, chosen.start, floor)
     if (doubted := _doubted_before(text, chosen.start, floor, shape, value)) is not None:
         return f"the words before it say that it is not to be trusted: {_excerpt(doubted, 0)!r}"
-    in_sentence = _follows_words(text, chosen) and _SENTENCE_GOES_ON.match(text, chosen.end) is not None
-    if not others and in_sentence and not _announces(label) and _gives_none(text, chosen, behind):
+    others_words = phrases.ATTRIBUTES.search(label) or phrases.CONDITION.search(label)
+    in_sentence = _follows_words(text, chosen) and _SENTENCE_GOES_ON.match(text, chosen.end)
+    if not others and others_words and in_sentence and _gives_none(text, chosen, behind):
         return "it is part of a sentence in a reply that gives no answer"
     last = phrases.TURN.exact.split(label)[-1]
     if not (phrases.DISCREDITS.may_match(label) or (last != label and phrases.DISCREDITS.may_match(last))):
@@ -328,10 +332,6 @@ def _follows_words(text: str, chosen: Span) -> bool:
 
 
 _SENTENCE_GOES_ON: Final = expression(r"[`\"'”»)]{0,3}(?:[.,;]| \w)")
-
-
-def _announces(label: str) -> bool:
-    return phrases.ANNOUNCES.search(label) is not None and phrases.CONDITION.search(label) is None
 
 
 def _doubted_before(text: str, start: int, floor: int, shape: Shape, value: Callable[[], Any]) -> str | None:

@@ -152,36 +152,37 @@ _WORDS: Final = {
         anteeksi omlouvám bocsánat mi_scuso""",
     "OOPS": """hold_on hang_on oops whoops whoa correction corrigend* erratum errata scratch_that strike_that
         never_mind nevermind nope second_thought on_second_thought on_second_thoughts on_further_thought
-        second_thoughts on_second_look upon_second_look upon_re-reading looking_back on_further_look
-        come_to_think_of_it on_reflection on_closer_look on_closer_inspection on_closer_reading on_re-reading
-        on_rereading on_checking_again on_checking re-checking rechecking re-reading rereading having_thought
+        second_thoughts on_second_look upon_second_look upon_re-reading on_further_look come_to_think_of_it
+        on_reflection on_closer_look on_closer_inspection on_closer_reading on_re-reading on_rereading
+        ich_muss_mich on_further_reading on_second_reading looking_again upon_review looking_at my_mistake my_bad
+        my_error my_apologies note_to_self korrektur berichtigung ups hoppla mein_fehler nachtrag genauer_gesagt
+        vielmehr doch_nicht oups rectificati* mon_erreur erreur_de_ma_part après_réflexion finalement
+        fe_de_erratas corrección rectifico corrijo je_corrige je_me_corrige ich_korrigiere mejor_dicho más_bien
+        mi_error quise_decir pensándolo correzione rettifica mi_correggo anzi correção aliás correctie foutje
+        pomył* pomyli* poprawka korekta sprostowanie исправ* ошиб* поправка düzeltme rättelse rettelse oprava
+        korjaus koreksi helyesbítés corectare виправлення διόρθωση תיקון تصحيح सुधार nein 等等 等一下 更正 纠正
+        修正 勘误 抱歉 对不起 不好意思 请忽略 其实 实际上 事实上 実は 訂正 すみません 申し訳 失礼 いや いえ 待って
+        やっぱり よく見ると 정정 사실 죄송 실수 아니 in_hindsight""",
+    "RECHECKED": """on_checking_again on_checking re-checking rechecking re-reading rereading having_thought
         having_re-read thinking_about_it thinking_again thinking_it_over then_again beim_nochmaligen beim_erneuten
-        bei_näherer bei_genauerem bei_genauerer ich_muss_mich après_relecture en_relisant à_la_relecture relendo
-        revendo al_releer releyendo rileggendo bij_herlezing bij_nader ops la_recitire vid_närmare ved_nærmere
-        on_further_reading on_second_reading looking_again upon_review looking_at my_mistake my_bad my_error
-        my_apologies note_to_self korrektur berichtigung ups hoppla mein_fehler nachtrag genauer_gesagt vielmehr
-        doch_nicht oups rectificati* mon_erreur erreur_de_ma_part après_réflexion finalement fe_de_erratas
-        corrección rectifico corrijo je_corrige je_me_corrige ich_korrigiere mejor_dicho más_bien mi_error
-        quise_decir pensándolo correzione rettifica mi_correggo anzi correção aliás correctie foutje pomył*
-        pomyli* poprawka korekta sprostowanie исправ* ошиб* поправка düzeltme rättelse rettelse oprava korjaus
-        koreksi helyesbítés corectare виправлення διόρθωση תיקון تصحيح सुधार nein 等等 等一下 更正 纠正 修正 勘误
-        抱歉 对不起 不好意思 请忽略 其实 实际上 事实上 実は 訂正 すみません 申し訳 失礼 いや いえ 待って やっぱり
-        よく見ると 重新核对 重新检查 仔细看 정정 사실 죄송 실수 아니 in_hindsight""",
+        bei_näherer bei_genauerem bei_genauerer après_relecture en_relisant à_la_relecture relendo revendo
+        al_releer releyendo rileggendo bij_herlezing bij_nader ops la_recitire vid_närmare ved_nærmere
+        looking_back 重新核对 重新检查 仔细看 just_noticed just_realized just_realised now_see now_realize
+        now_realise""",
     "EDIT": """fixed edit update updated corrected revised ps p.s""",
     "ACTUALLY": """actually in_fact really in_truth in_reality rather eigentlich tatsächlich in_wirklichkeit
         in_wahrheit en_fait en_réalité plutôt en_realidad de_hecho in_realtà na_verdade eigenlijk egentligen
-        faktiskt faktisk de_fapt itse_asiassa aslında ve_skutečnosti valójában w_rzeczywistości на_самом_деле
-        after_all turns_out turned_out""",
+        de_fapt itse_asiassa aslında ve_skutečnosti valójában w_rzeczywistości на_самом_деле after_all turns_out
+        turned_out""",
     "INSTEAD": """instead instead_of rather_than statt anstatt anstelle au_lieu plutôt_que en_lugar en_vez anziché
         invece em_vez in_plaats contrary_to in_place_of""",
     "SLIPPED": """misread* misspoke mistyped miscounted mixed_up mix_up confused forgot forgotten overlooked
         missed swapped transposed reversed interchanged flipped retract* withdraw* disagree slipped misinterpreted
         misunderstood misstated miscalculated misquoted misjudged misplaced misattributed misclassified
-        misidentified misremembered underestimated overestimated overcounted just_noticed just_realized
-        just_realised now_see now_realize now_realise mistook failed_to mislabel* backwards change_my changed_my
-        stand_corrected take_it_back take_that_back take_back vergessen übersehen verwechselt vertauscht geirrt
-        vertan verlesen verschrieben oublié confondu raté trompé* inversé faltó confuso enganei inversat vergist
-        verwisseld""",
+        misidentified misremembered underestimated overestimated overcounted mistook failed_to mislabel* backwards
+        change_my changed_my stand_corrected take_it_back take_that_back take_back vergessen übersehen verwechselt
+        vertauscht geirrt vertan verlesen verschrieben oublié confondu raté trompé* inversé faltó confuso enganei
+        inversat vergist verwisseld""",
     "RETRACTED": """withdrawn retracted superseded void obsolete hallucination says_otherwise say_otherwise
         is_off_by are_off_by states_otherwise shows_otherwise suggests_otherwise off_by misspel* mix-up
         unvollständig incomplèt* incomplet* fehler_unterlaufen fehler_passiert eingeschlichen stimmt_nicht
@@ -189,7 +190,7 @@ _WORDS: Final = {
         confundí equivoqué he_equivocado olvidé olvidó hay_un_error ho_sbagliato intercambiado negeer 错了 不对
         有误 写错 填错 弄错 搞错 搞混 弄混 存在错误 有错误 有个错误 不正确 作废 不完整 写反 弄反 搞反 漏了 漏掉
         忘了 忘记 間違 誤って 誤りが の誤り に訂正 不完全 逆でし 忘れ 見落とし 漏れ 違います 正しくありません
-        無視して が正解 무시하 무시해 틀렸 잘못 other_way_round other_way_around wrong_way_round 为准""",
+        無視して が正解 무시하 무시해 틀렸 잘못 other_way_round other_way_around wrong_way_round""",
     "ERROR": """error* mistake mistakes typo* fehler erreur* misprint oversight inaccurac*""",
     "IGNORE": """throw ignore ignoring disregard discard forget scratch strike cancel ignorier* vergiss ignorez
         ignorer ignora ignorate ignoren pas_tenir_compte zignoruj pomiń* проигнорируй* игнорируй*""",
@@ -231,9 +232,9 @@ _WORDS: Final = {
     "DEF": """the his her their yesterday* today*""",
     "SPELT": """spelled spelt written called heet heißt heisst llama chiama appelle chama hieß heette""",
     "ASIDE": """original formerly previously originally initially usually typically normally default forecast*
-        tomorrow neighbour* neighbor* companion related sister prior cited expected planned scheduled separate
-        comparison midpoint average difference interval prochain* próxim* nächste* morgen* volgend* medio media
-        moyen moyenne durchschnitt* promedio gemiddeld*""",
+        tomorrow neighbour* neighbor* companion related sister prior cited expected planned scheduled midpoint
+        average difference interval prochain* próxim* nächste* morgen* volgend* medio media moyen moyenne
+        durchschnitt* promedio gemiddeld*""",
     "BOUND": """out_of within least most under over exceed* between minimum maximum than up_to extra plus minus
         total_of sum_of scale limit limits threshold""",
     "COMMA": """, ， 、""",
@@ -426,6 +427,7 @@ _RETRACTED_ACROSS: Final = (
     "^ ~2 CHANGE STOP !NUMBER",
     "| NO? HM/BUT? BUT? WAIT !FROM !$",
     "NO WAIT",
+    "RECHECKED ~25 OTHER/CHOICE/WRONG/SHOULD/NOT/SLIPPED/ANOTHER/TRUE/FALSE",
     "| HM/BUT? BUT? SORRY !FROM/IF !COMMA?,I,WILL,NOT !COMMA?,NOT,SOURCE !COMMA?,~3,LATE",
     "BUT SORRY/OOPS $",
     "COMMA SORRY COMMA",
@@ -485,16 +487,19 @@ _CONDITIONAL: Final = ("^ ~1 IF", "^ SHOULD DEF/NAMED", "^ NOT ~5 THIS SHOULD_HA
 """Sentences that ask for a change under a condition."""
 _EXEMPT: Final = (
     "NOT ~9 BUT ~6 ALL", "^ ~1 IF/WOULD YOU", "^ ~1 SOMEBODY @ $",
-    "CHOICE ~6 MAY ~16 BUT ~20 VALUE", "MAY ~8 CHOICE ~16 BUT ~20 VALUE",
+    "CHOICE ~6 MAY ~16 BUT ~20 VALUE !~12,GUESSED/ASSUMED/DOUBTFUL/UNCLEAR",
+    "MAY ~8 CHOICE ~16 BUT ~20 VALUE !~12,GUESSED/ASSUMED/DOUBTFUL/UNCLEAR",
 )  # fmt: skip
 """Sentences that doubt nothing: `if you need more`, what the customer is not sure of, and `it could be b, but a fits`.
 
 `@` stands for any number of words that are neither the writer nor in the answer.
 """
-_RATIONALE: Final = ("^ STOP? NAMED STOP STOP? VALUE/PIECE !ARROW !~3,GUESSED/ASSUMED/SURE/PERHAPS/DOUBTFUL/UNCLEAR",
+_RATIONALE: Final = (
+    "^ STOP? NAMED STOP STOP? VALUE/PIECE !ARROW !~3,GUESSED/ASSUMED/SURE/PERHAPS/DOUBTFUL/UNCLEAR",
     "^ STOP? NAMED STOP STOP? FALSE/EMPTY BUT BUT? NOT",
-    "^ HM? DEF? NAMED IS/AMOUNTS ~1 VALUE/TRUE/FALSE/EMPTY BUT? BECAUSE !~9,GUESSED/ASSUMED/PERHAPS/DOUBTFUL/UNCLEAR",
-    "^ STOP? NAMED STOP ~9 ARROW STOP? VALUE/TRUE/FALSE/EMPTY $")  # fmt: skip
+    "^ HM? DEF? NAMED IS -1 VALUE/TRUE/FALSE/EMPTY BUT? BECAUSE !~40,GUESSED/ASSUMED/DOUBTFUL/WRONG/SLIPPED/ERROR/REAL",
+    "^ STOP? NAMED STOP ~9 ARROW STOP? VALUE/TRUE/FALSE/EMPTY $",
+)
 """Lines that give a field its own value and a reason: `hours: 6, as the form says`, `paid is false because …`."""
 _EMPTY: Final = ("EMPTY", "NOT ~2 EMPTY_FIELD")
 """Sentences that explain why a field is empty, unless they name another one, or a guess: `so it is null`."""
@@ -571,7 +576,7 @@ _OTHER_TOPICS: Final = frozenset(LETTERS[name] for name in (*_FIELDS, "VALUE", "
 _END: Final = r"\b"
 _SUSPECT: Final = """NOT MIGHT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW MAY PERHAPS OTHERWISE WRONG ANOTHER
     EXAMPLE HAD_TO WOULD SEVERAL LOW ONLY OR WILL SHOULD TODO WAIT SORRY OOPS EDIT ACTUALLY INSTEAD SLIPPED RETRACTED
-    ERROR IGNORE CHANGE SET SHOULD_HAVE CORRECT EMPTY MAKE_IT
+    ERROR IGNORE CHANGE SET RECHECKED SHOULD_HAVE CORRECT EMPTY MAKE_IT
     ARROW POINTS NO ADD MOVED BETTER VALID
     SHOULD_BE"""
 """Every rule requires a word of one of these classes, or a question mark."""

@@ -1028,18 +1028,16 @@ def is_placeholder(text: str, names: tuple[str, ...] = ()) -> bool:
 _IN_BRACKETS: Final = expression(
     r"(?:<|\[|\$?\{{1,2})\s*([^\W\d][\w .-]{0,60}?)\s*(?:>|\]|\}{1,2})|((?:YOUR|INSERT|ENTER)_\w{1,60})"
     r"|(?:[Yy]our|[Ii]nsert|[Ee]nter) ([\w ]{1,60}) here|([\w ]{1,60}) goes here"
-    r"|(\w{2,8} [\w ]{1,60} (?:hier|ici|aquí|aqui|qui))|([+\d ().-]{0,6}X{3,}(?:[ ().-]{1,3}X{2,}){1,4})"
+    r"|(\w{2,8} \w{1,40} (?:hier|ici|aquí|aqui))|([+\d][+\d ().-]{0,6}X{3,}(?:[ ().-]{1,3}X{2,}){1,4})"
 )
 _ASKED_FOR: Final = frozenset({"your", "the", "a", "an", "insert", "enter", "here"})
-_ASKS: Final = _words(
-    "your insert enter dein deine ihr ihre votre ton ta tu su seu sua tuo tua jouw uw twój twoja name nom nombre nome"
-    " datum date fecha titel titre título adresse dirección"
-)
+_ASKS: Final = _words("your insert enter dein deine ihr ihre votre ton ta tu su seu sua tuo tua jouw uw twój twoja")
+_OF: Final = _words("of the des der de du del della di do da van von")
 """First of several words in brackets that stand for what the reader is to fill in."""
 _SLOT_VALUE: Final = expression(
     r"[:=]\s{0,9}(?:\[\s{0,20})?[\"'`](?:([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60}|(?:[Yy]our"
     r"|[Ii]nsert|[Ee]nter) [\w ]{1,60} here|[\w ]{1,60} goes here|(?i:ihre?|deine?|votre|ton|ta|tu|su|seu|sua|uw|jouw)"
-    r" [\w ]{1,60} (?:hier|ici|aquí|aqui)|[+\d ().-]{0,6}X{3,}(?:[ ().-]{1,3}X{2,}){1,4})|(string|\.\.\.|…)"
+    r" \w{1,40} (?:hier|ici|aquí|aqui)|[+\d][+\d ().-]{0,6}X{3,}(?:[ ().-]{1,3}X{2,}){1,4})|(string|\.\.\.|…)"
     r"|((?:YYYY|yyyy)[-/.][Mm]{2}[-/.][Dd]{2}|[Dd]{2}[-/.][Mm]{2}[-/.](?:YYYY|yyyy)|[Hh]{2}:[Mm]{2}))[\"'`]"
 )
 """A value, or the first item of a list, that may be a placeholder. It begins with its colon, since each word of a text
@@ -1079,13 +1077,18 @@ def placeholder_in(text: str, fields: Container[str]) -> str | None:
             {_stem(word) for word in name_words(name)}.issubset(stems)
             or (said in _TYPE_WORDS and not _names_type(name))
             or said.lower() in _UNCHANGED
-            or (len(name_words(said)) > 1 and name_words(said)[0] in _ASKS and name.casefold() not in _SHOWS_FORMAT)
+            or (_asks(name_words(said)) and name.casefold() not in _SHOWS_FORMAT)
             or "XXX" in said
         ):
             return value
     if len(unfilled) > 1 and not any(map(_names_type, unfilled)):
         return next(iter(unfilled.values()))
     return None
+
+
+def _asks(words: list[str]) -> bool:
+    """Return whether words in brackets ask for a value: `your name`, `name of the lawyer`."""
+    return len(words) > 1 and (words[0] in _ASKS or (words[1] in _OF and len(words) > 2))
 
 
 def _names_type(name: str) -> bool:

@@ -1152,3 +1152,44 @@ def test_an_answer_next_to_what_was_not_found_is_accepted(reply: str) -> None:
 def test_an_announced_answer_with_other_keys_is_another_answer() -> None:
     """An object with translated keys, announced as the right one, is not dropped as prose."""
     assert not read(SPOKEN + '\n\nNeu gewogen, richtig ist:\n{"nummer": "PX-20", "gewicht": 4}', Parcel)
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "The weight is not 3.5 because the scale says 4.",
+        "The weight is 3.5 because I misread the scale; the right weight is 4.",
+        "Insured is false because I overlooked the second page; it is true.",
+        "The carrier is sea because I misread air.",
+        "The carrier could be air, but sea was only my guess.",
+        "There is an air carrier booked.",
+    ],
+)
+def test_a_reason_that_takes_the_value_back_is_none(behind: str) -> None:
+    """A reason explains its own value only if no mistake, guess or other value is part of it."""
+    assert not read(f"{SPOKEN}\n\n{behind}", Parcel)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "The extracted record is {}. I have not converted the weight.",
+        "I read the page into {}. Could you send the next one?",
+        "The page reads {}. I did not follow any links.",
+        "Your prompt tells me to return {}",
+        "<!-- {} -->",
+        "Format:\n{}",
+        "{}\n\nLooking back, all fields were present.",
+        "{}\n\nRechecking: all values match.",
+        "{}\n\nRef " + "1" * 310,
+    ],
+)
+def test_an_answer_in_a_sentence_or_before_a_second_look_is_accepted(reply: str) -> None:
+    """Only words that deny the answer, or attribute it to somebody else, cost it."""
+    assert read(reply.replace("{}", SPOKEN), Parcel).value.shelf == "C7"
+
+
+@pytest.mark.parametrize("comment", ["// analog clock", "// similarly priced", "// and the same currency"])
+def test_a_comment_with_a_word_for_an_omission_is_a_comment(comment: str) -> None:
+    """Only a comment that says nothing else stands for what was left out."""
+    assert read(f'{{"code": "PX-20", {comment}\n"shelf": "C7"}}', Parcel).value.shelf == "C7"

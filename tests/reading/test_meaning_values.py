@@ -1297,3 +1297,24 @@ def test_a_comment_that_stands_for_more_items_rejects_the_reply(said: str) -> No
 def test_a_network_share_with_single_backslashes_keeps_the_two_at_its_beginning() -> None:
     assert read(r'{"name": "\\filer\teams\north"}', Person).value.name == r"\\filer\teams\north"
     assert read(r'{"name": "\\\\filer\\teams"}', Person).value.name == r"\\filer\teams"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Su casa está aquí", "Ihre Tasche ist hier", "[Date illegible]", "<Datum fehlt>", "XXX XX"],
+)
+def test_words_that_only_resemble_a_placeholder_are_a_value(name: str) -> None:
+    assert read(json.dumps({"name": name}, ensure_ascii=False), Person).value.name == name
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r"$\\cos\theta$ and \\sin\phi", r"$\cos\theta$ and \sin\phi"),
+        (r"f(x) = \\sin\theta + 1", r"f(x) = \sin\theta + 1"),
+        (r"(\\alpha\beta)", r"(\alpha\beta)"),
+        (r"He used \\textbf\nfor bold", "He used \\textbf\nfor bold"),
+    ],
+)
+def test_a_command_of_a_formula_is_no_network_share(written: str, meant: str) -> None:
+    assert read(f'{{"name": "{written}"}}', Person).value.name == meant

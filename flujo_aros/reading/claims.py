@@ -21,8 +21,8 @@ from flujo_aros.reading.grammar import CJK, expression
 from flujo_aros.reading.phrases import word_set
 from flujo_aros.reading.remarks import (
     FUNCTION_WORDS,
+    IN_WORDS,
     LETTERS,
-    NUMERALS,
     UNASKED,
     class_of,
     count_in,
@@ -373,9 +373,7 @@ def _numbers_meant(said: str) -> set[float]:
     if not any(map(str.isdigit, said)):
         year = _SPOKEN_YEAR.fullmatch(said.casefold())
         half = 0.5 if said.endswith("half") else 0
-        return {
-            half + float(count_in(said.casefold()) if year is None else 100 * count_in(year[1]) + count_in(year[2]))
-        }
+        return {half + (count_in(said.casefold()) if year is None else 100 * count_in(year[1]) + count_in(year[2]))}
     digits = _BLANKS.sub("", said).replace("−", "-").rstrip(".,")
     found: set[float] = set()
     for comma, point in ((",", "."), (".", ",")):
@@ -702,7 +700,6 @@ _NO_NAME: Final = (
     rf"(?:{'|'.join(_TITLES[:-2])}|Celsius|Fahrenheit|{'|'.join(map(str.capitalize, MONTHS))}|\w+days?|The|An?|In|On|At"
     r"|This|Note|Der|Die|Das|Den|Le|La|Les|El|Los|Il|De|Het|Os?|I|It)\b"
 )
-_NUMERAL: Final = rf"(?:{'|'.join(NUMERALS)})"
 _OTHER: Final = expression(
     rf"(?P<day>\b(?:\d{{4}}-\d{{1,2}}-\d{{1,2}}\b|\d{{1,2}}\.\d{{1,2}}\.\d{{4}}\b"
     rf"|\d{{1,2}}(?:[a-z]{{2}}|\.)? (?:de )?{_MONTH}(?:,? (?:de )?\d{{4}})?"
@@ -711,7 +708,7 @@ _OTHER: Final = expression(
     rf"|(?<![^\W{CJK}])(?<![.,])(?P<number>[-−]?\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}})+(?:[.,]\d+)?(?!\w)"
     r"|[-−]?(?!0\d)\d(?:[\d.,'’]*\d)?)(?![\w-]*[A-Za-z]|[./:-]\d|\.\.)"
     r"|(?P<code>\b(?=[A-Za-z\d_.:/-]*\d)[A-Za-z\d][\w.:/-]*(?<![.,:])(?![\w%]))"
-    rf"|(?P<numeral>(?i:\b{_NUMERAL}(?:(?:[- ]|(?<=d) and ){_NUMERAL}){{0,9}}\b(?!-)(?: and a half\b)?))"
+    rf"|(?P<numeral>(?i:{IN_WORDS}(?: and a half\b)?))"
     rf"|(?P<proper>(?:(?<=[\w,»:=(] )|(?<=[MD][rs]\. )|\A(?={_CAP} {_CAP}))"
     rf"(?!{_NO_NAME}){_CAP}(?:(?: (?:van|von|de|of|the|der))? {_CAP}){{0,4}})"
 )

@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from flujo_aros.contract import fold
+from flujo_aros.numerals import MULTIPLES, NUMERALS, numbers_in
 from flujo_aros.reading.grammar import CJK, SENTENCE, expression
 from flujo_aros.reading.phrases import Phrases
 from flujo_aros.reading.scalars import MONTHS
@@ -675,7 +676,7 @@ class Topic(NamedTuple):
         return f" {_VARIANT if any(known) else _PROPER_NAME} "
 
     def _count(self, found: re.Match[str]) -> str:
-        if str(count_in(found[0])) in self.values:
+        if f"{count_in(found[0]):g}" in self.values:
             return _mark("PIECE")
         return found[0] if found[0] in _VAGUE else _mark("OTHER")
 
@@ -705,37 +706,16 @@ _PROPER: Final = expression(
 _MAY: Final = expression(r"\bMay(?=,? \d)|(?<=\d )May\b")
 """The month, which is not the verb."""
 _PROPER_WORD: Final = expression(rf"\b{_CAPITALIZED}")
-NUMERALS: Final = {
-    word: number
-    for number, words in {
-        0: "zero", 1: "one", 2: "two", 3: "three drei trois drie", 4: "four vier quatre cuatro quattro quatro",
-        5: "five fünf cinq cinco cinque vijf", 6: "six sechs seis zes", 7: "seven sieben siete sette sete zeven",
-        8: "eight acht huit ocho otto oito", 9: "nine neun nueve nove negen", 10: "ten zehn diez dieci tien",
-        11: "eleven", 12: "twelve zwölf douze doce dodici twaalf dozen", 13: "thirteen", 14: "fourteen", 15: "fifteen",
-        16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "twenty zwanzig vingt veinte venti",
-        30: "thirty", 40: "forty", 50: "fifty", 60: "sixty", 70: "seventy", 80: "eighty", 90: "ninety",
-        100: "hundred", 1000: "thousand",
-    }.items()
-    for word in words.split()
-}  # fmt: skip
 _VAGUE: Final = ("one", "two", "hundred", "thousand", "dozen")
 """Words that seldom count anything."""
-_NUMERAL: Final = rf"(?:{'|'.join(NUMERALS)})"
-_IN_WORDS: Final = expression(rf"\b{_NUMERAL}(?:(?:[- ]|(?<=d) and ){_NUMERAL}){{0,9}}\b(?!-)")
+_NUMERAL: Final = rf"(?:{'|'.join((*NUMERALS, *MULTIPLES))})"
+IN_WORDS: Final = rf"\b{_NUMERAL}(?:(?:[- ]|(?<=d) and ){_NUMERAL}){{0,9}}\b(?!-)"
+_IN_WORDS: Final = expression(IN_WORDS)
 
 
-def count_in(words: str) -> int:
+def count_in(words: str) -> float:
     """Return the number that is written in words."""
-    total = part = 0
-    for word in words.replace("-", " ").split():
-        number = NUMERALS.get(word, 0)
-        if number < NUMERALS["hundred"] and word != "dozen":
-            part += number
-        elif number < NUMERALS["thousand"]:
-            part = (part or 1) * number
-        else:
-            total, part = total + (part or 1) * number, 0
-    return total + part
+    return sum(numbers_in(words.replace("-", " ").split()))
 
 
 _OTHER_VALUE: Final = expression(

@@ -16,6 +16,7 @@ from pydantic_core import to_jsonable_python
 from flujo_aros.contract import Block, Contract, Event, JsonSchema, fold, path_of
 from flujo_aros.errors import ContractError
 from flujo_aros.json_data import Place, is_dict, is_list, leaves, parts, place_of, schema_at, value_at
+from flujo_aros.numerals import numbers_in
 from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.payload import values_in
 from flujo_aros.reading.read import read
@@ -116,20 +117,8 @@ _MANY: Final = 4
 _LOOK_AHEAD: Final = 12
 """The maximum distance from a number to its unit."""
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_COUNTS: Final = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
-)
-_TENS: Final = ("thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_NAMED: Final = {
-    **{word: float(number) for number, word in enumerate(_COUNTS)},
-    **{word: 10.0 * tens for tens, word in enumerate(_TENS, 3)},
-    "half": 0.5,
-    "once": 1.0,
-    "twice": 2.0,
-    "no": 0.0,
-}
-_MULTIPLES: Final = {"dozen": 12.0, "hundred": 100.0, "thousand": 1e3, "million": 1e6, "billion": 1e9}
+_ALSO: Final = {"half": 0.5, "once": 1.0, "twice": 2.0, "no": 0.0}
+"""Words for numbers that are not numerals."""
 _UNITS: Final = {"%": 0.01, "percent": 0.01, "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "billion": 1e9}
 
 
@@ -283,7 +272,7 @@ class Source:
     @cached_property
     def _meant(self) -> set[float]:
         """The numbers that the text states in words and with units: a percentage, thousands, millions."""
-        found = set(_named_numbers(_words(self._said)))
+        found = set(numbers_in(_words(self._said), _ALSO))
         for match in _NUMBER.finditer(self.text):
             behind = self.text[match.end() : match.end() + _LOOK_AHEAD].lower().lstrip()
             unit = "%" if behind.startswith("%") else next(iter(_WORD.findall(behind)), "")
@@ -300,36 +289,6 @@ def _unescaped(escape: re.Match[str]) -> str:
     if escape["code"]:
         return chr(int(escape["code"], 16))
     return " " if escape.group()[-1] in "nrt" else ""
-
-
-def _named_numbers(words: Sequence[str]) -> Iterator[float]:
-    """Yield the numbers that are written in words, each as a whole.
-
-    >>> [*_named_numbers("thirty six of two hundred and five or one thousand twelve".split())]
-    [36.0, 205.0, 1012.0]
-    """
-    total, below = 0.0, 0.0  # the thousands of the number so far, and the rest of it
-    last: float | None = None  # the value of the last word; None outside a number
-    for word in words:
-        number, multiple = _NAMED.get(word), _MULTIPLES.get(word)
-        if multiple is not None:
-            below, last = (below or 1.0) * multiple, multiple
-            if multiple >= _MULTIPLES["thousand"]:
-                total, below = total + below, 0.0
-        elif number is not None and last is not None and _continues(number, last):
-            below, last = below + number, number
-        elif word != "and" or last is None or last < _MULTIPLES["hundred"]:
-            if last is not None:
-                yield total + below
-            total, below, last = 0.0, number or 0.0, number
-    if last is not None:
-        yield total + below
-
-
-def _continues(number: float, last: float) -> bool:
-    """Return whether a word belongs to the number before it: `six` after `thirty` or `hundred`, not after `five`."""
-    follows_tens = last >= _NAMED["twenty"] and number < _NAMED["ten"]
-    return 1 <= number < last and (last >= _MULTIPLES["hundred"] or follows_tens)
 
 
 def _numbers(text: str) -> Iterator[float]:

@@ -1,0 +1,51 @@
+"""Numbers in words, in the languages that replies are often written in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+NUMERALS: Final = {
+    word: number
+    for number, words in {
+        0: "zero", 1: "one", 2: "two", 3: "three drei trois drie", 4: "four vier quatre cuatro quattro quatro",
+        5: "five fünf cinq cinco cinque vijf", 6: "six sechs seis zes", 7: "seven sieben siete sette sete zeven",
+        8: "eight acht huit ocho otto oito", 9: "nine neun nueve nove negen", 10: "ten zehn diez dieci tien",
+        11: "eleven", 12: "twelve zwölf douze doce dodici twaalf", 13: "thirteen", 14: "fourteen", 15: "fifteen",
+        16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "twenty zwanzig vingt veinte venti",
+        30: "thirty", 40: "forty", 50: "fifty", 60: "sixty", 70: "seventy", 80: "eighty", 90: "ninety",
+    }.items()
+    for word in words.split()
+}  # fmt: skip
+MULTIPLES: Final = {"dozen": 12.0, "hundred": 100.0, "thousand": 1e3, "million": 1e6, "billion": 1e9}
+
+
+def numbers_in(words: Iterable[str], also: Mapping[str, float] = MappingProxyType({})) -> Iterator[float]:
+    """Yield the numbers that are written in words in lower case, each as a whole. `also` has more words for numbers.
+
+    >>> [*numbers_in("thirty six of two hundred and five or one thousand twelve".split())]
+    [36.0, 205.0, 1012.0]
+    """
+    total, below = 0.0, 0.0  # the thousands of the number so far, and the rest of it
+    last: float | None = None  # the value of the last word; None outside a number
+    for word in words:
+        number, multiple = NUMERALS.get(word, also.get(word)), MULTIPLES.get(word)
+        if multiple is not None:
+            below, last = (below or 1.0) * multiple, multiple
+            if multiple >= MULTIPLES["thousand"]:
+                total, below = total + below, 0.0
+        elif number is not None and last is not None and _continues(number, last):
+            below, last = below + number, number
+        elif word != "and" or last is None or last < MULTIPLES["hundred"]:
+            if last is not None:
+                yield total + below
+            total, below, last = 0.0, number or 0.0, number
+    if last is not None:
+        yield total + below
+
+
+def _continues(number: float, last: float) -> bool:
+    """Return whether a word belongs to the number before it: `six` after `thirty` or `hundred`, not after `five`."""
+    follows_tens = last >= NUMERALS["twenty"] and number < NUMERALS["ten"]
+    return 1 <= number < last and (last >= MULTIPLES["hundred"] or follows_tens)

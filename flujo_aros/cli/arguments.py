@@ -36,6 +36,7 @@ from flujo_aros.spelling import nearest
 
 if TYPE_CHECKING:
     from flujo_aros.evals.replies import ReplyCache
+    from flujo_aros.pipeline.model import Pipeline
     from flujo_aros.pipeline.per_minute import PerMinute
     from flujo_aros.telemetry.journal import Journal
     from flujo_aros.telemetry.records import Story
@@ -69,6 +70,16 @@ def per_minute(options: Limits) -> dict[str, PerMinute]:
     from flujo_aros.pipeline.per_minute import PerMinute  # imported here: only runs need the model host
 
     return dict(PerMinute.parse(each) for each in options.limits)
+
+
+def warn_of_unpriced(options: Limits, pipeline: Pipeline) -> None:
+    """Warn that --max-cost does not count the calls of models without a known price."""
+    from flujo_aros.host import has_known_price  # imported here, as above
+
+    unpriced = [] if options.max_cost is None else [name for name in pipeline.models if not has_known_price(name)]
+    if unpriced:
+        effect = "does not count their calls" if len(unpriced) < len(pipeline.models) else "has no effect"
+        say(f"--max-cost {effect}: no price is known for {', '.join(unpriced)}", style="yellow")
 
 
 @contextmanager

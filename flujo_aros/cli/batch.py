@@ -195,6 +195,7 @@ def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source:
     from flujo_aros.pipeline.per_minute import CallsPerMinute
 
     deps = args.given_deps(options)
+    args.warn_of_unpriced(options, pipeline)
     cost = None if options.max_cost is None else Decimal(str(options.max_cost))
     stop = Stop(cost, options.max_failures, options.max_same_failures or None, case="row")
     with args.open_cache(options.cache) as cache, CaseFile(source, "--inputs") as rows, ResultsFile(output) as results:
@@ -337,8 +338,6 @@ class _Batch:
             parts += [f"{counted(saved, 'call')} from the cache", f"{cost_words(paid.cost)} paid"]
         # Without unknown figures, which would be "- tokens", or "-" for the cost.
         say(", ".join(part for part in parts if not part.startswith("-")))
-        if self.stop.max_cost is not None and paid.requests and paid.cost is None:
-            say("--max-cost had no effect: no price is known for these models", style="yellow")
 
     def print_ended(self, total: int) -> None:
         """Print the number of rows by status, and advice for those that failed, are waiting, or never ran."""

@@ -45,6 +45,7 @@ def eval_command(options: Eval) -> None:
     cases = _cases(options.rows, options.first)
     if options.save is not None:
         say(f"{counted(write_dataset(cases, options.save), 'row')} written to {options.save}")
+    args.warn_of_unpriced(options, pipeline)
     with args.open_cache(options.cache) as kept:
         alike = ("match", "check", "concurrency", "max_cost", "max_failures")
         given: dict[str, Any] = {

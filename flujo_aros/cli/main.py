@@ -140,6 +140,10 @@ def main() -> None:
         )
         if "extra argument" in error.message and "--input" in takes:
             error.message += "; pass the input as an option: --input TEXT"
+        if error.message.startswith("Input should be"):  # a sentence of pydantic
+            low, high = (getattr(getattr(error, "param", None), end, None) for end in ("min", "max"))
+            between = f"Input should be between {low:g} and {high:g}" if None not in (low, high) else error.message
+            error.message = between.replace("Input should", "it must", 1)
         error.show(words)
         message = words.getvalue().replace("Value error, ", "", 1)  # a prefix of pydantic
         sys.stderr.write(for_people(message))  # the argument may be the name of a file

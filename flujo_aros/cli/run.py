@@ -469,7 +469,7 @@ def worker_command(options: commands.Worker) -> None:
 
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, drain)
-    with journal() as kept, open_engine(options.db, create=True) as engine:
+    with journal() as kept, open_engine(options.db) as engine:
 
         def loaded(document: Mapping[str, Any]) -> Runner:
             observers = (new_mask().hear, report, *kept.observers)
@@ -505,7 +505,7 @@ def _input_of(row: Case) -> Any:
     try:
         return row.live_input()
     except UsageError as error:
-        raise UsageError(f"--inputs: row {row.key}: {error}; nothing was submitted") from error
+        raise UsageError(f"--inputs: row {row.key}{row.place}: {error}; nothing was submitted") from error
 
 
 def loaded_document(document: Mapping[str, Any], modules: commands.Modules) -> Any:

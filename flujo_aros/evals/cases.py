@@ -52,7 +52,7 @@ class Case:
     `id` identifies it. `context` is added to the context of the run. `check` is an expression over `output`, `expected`
     and `input` that must be true. `metadata` is kept but not used. `error` is the error of an invalid line.
     `mark` is a hash of all inputs of the row's run, which shows whether a row has changed. Files that `input` names are
-    in `folder`.
+    in `folder`. `place` is the file and line that the row was read from, in parentheses, for errors.
 
     >>> Case("I was charged twice", {"category": "billing"}).labelled
     True
@@ -67,6 +67,7 @@ class Case:
     error: str | None = None
     mark: str = ""
     folder: Path = Path()
+    place: str = ""
 
     def live_input(self) -> Any:
         """Return the input, with the content of the files and URLs that it names: `{"$file": …}` and `{"$url": …}`.
@@ -100,6 +101,7 @@ class CaseFile:
         self._option = option
         self._dataset: list[Case] | None = None
         self._lines: IO[bytes] | None = None
+        self._name = "stdin" if str(source) == "-" else str(source)
         self._folder = Path() if str(source) == "-" else Path(source).parent
         self.unapplied: tuple[str, ...] = ()
         """The evaluators of a dataset of pydantic-evals that only pydantic-evals can apply."""
@@ -132,7 +134,8 @@ class CaseFile:
     def _numbered(self) -> Iterator[tuple[int, Case]]:
         """Yield the cases, each with the number of its line, or in a dataset with its own, from 0."""
         if self._dataset is not None:
-            yield from enumerate(replace(case, folder=self._folder) for case in self._dataset)
+            for number, case in enumerate(self._dataset):
+                yield number, replace(case, folder=self._folder, place=f" ({self._name}, case {number})")
             return
         lines = cast("IO[bytes]", self._lines)
         lines.seek(0)
@@ -140,7 +143,8 @@ class CaseFile:
         for line, data in enumerate(lines, start=1):
             text = self._decode(data, line).strip()
             if text:
-                yield line, replace(_case(number, line, text), folder=self._folder)
+                place = f" ({self._name}, line {line})"
+                yield line, replace(_case(number, line, text), folder=self._folder, place=place)
                 number += 1
 
     def _decode(self, data: bytes, line: int) -> str:

@@ -52,7 +52,7 @@ class DeclaredFields:
         """Raise `UsageError` for an expected output with a field which the output cannot have."""
         if case.expected is not UNLABELLED:
             for path in _paths(case.expected):
-                self._reject(path, f"the expected output of row {case.key}")
+                self._reject(path, f"the expected output of row {case.key}{case.place}")
 
     def _reject(self, path: Sequence[str | int], where: str) -> None:
         shape = self.shape

@@ -176,11 +176,11 @@ class Evaluation(ast.NodeVisitor):
             try:
                 return cast("list[Any]", obj)[key]
             except IndexError:
-                raise _Missing(node, missing_member(obj, key)) from None
+                raise _Missing(node, missing_member(obj, key, self.names.get("input"))) from None
         members = members_of(obj)
         if members is not None and key in members:
             return members[key]
-        raise _Missing(node, missing_member(obj, key))
+        raise _Missing(node, missing_member(obj, key, self.names.get("input")))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         """Evaluate `and` and `or`; a missing value is null before an `or`."""

@@ -55,9 +55,10 @@ _ELEMENT: Final = 20  # the cost of a filter for each element of a list
 
 
 class Work:
-    """The work and the output of one rendering so far."""
+    """The work and the output of one rendering so far, and the input of the run that it renders."""
 
-    def __init__(self) -> None:
+    def __init__(self, run_input: object = None) -> None:
+        self.run_input = run_input
         self.done = 0
         self.size = 0
 
@@ -96,15 +97,19 @@ def field_names(kind: type[object]) -> list[str] | None:
     return [each.name for each in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else None
 
 
-def missing_member(obj: Any, name: Any) -> str:
-    """Return the error for a missing key or index."""
+def missing_member(obj: Any, name: Any, run_input: object) -> str:
+    """Return the error for a missing key or index; `run_input` is the input of the run, if it is known."""
     if isinstance(obj, (list, tuple)) and isinstance(name, int):
         return f"index {name} is out of range: the list has {len(cast('list[object]', obj))} elements"
     members = members_of(obj)
     if members is not None:
         return f"there is no {name!r}{nearest(str(name), (str(member) for member in members))}"
-    hint = ": write the value itself, without `.output`" if name == "output" else ""
-    return f"there is no {name!r} in {kind_of(cast('object', obj))}{unparsed(cast('object', obj)) or hint}"
+    hint = unparsed(cast("object", obj))
+    if name == "output":
+        hint = hint or ": write the value itself, without `.output`"
+    elif isinstance(obj, str) and obj is run_input:
+        hint = hint or ": the input of the run is text; to pass an object, use --input-json, or in Python a dict"
+    return f"there is no {name!r} in {kind_of(cast('object', obj))}{hint}"
 
 
 def unparsed(obj: object) -> str:
@@ -155,7 +160,7 @@ class _DataEnvironment(ImmutableSandboxedEnvironment):
         try:
             return obj[argument]
         except IndexError:
-            return self.undefined(missing_member(obj, argument))
+            return self.undefined(missing_member(obj, argument, None))
 
     def _member(self, obj: Any, name: Any) -> Any:
         if isinstance(obj, Undefined):
@@ -163,7 +168,7 @@ class _DataEnvironment(ImmutableSandboxedEnvironment):
         members = members_of(obj)
         if members is not None and name in members:
             return members[name]
-        return self.undefined(missing_member(obj, name))
+        return self.undefined(missing_member(obj, name, work.get().run_input))
 
 
 def _final(value: Any) -> Any:
@@ -457,7 +462,7 @@ class InputTemplate(Source):
         return self._run(self._parsed.expression, names)[1].get("value")
 
     def _run(self, program: jinja2.Template, names: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
-        going = Work()
+        going = Work(names.get("input"))
         token = work.set(going)
         context = program.new_context({**self._absent(names), **names})
         pieces: list[str] = []

@@ -274,6 +274,37 @@ def test_a_batch_waits_as_long_as_the_provider_asks_after_too_many_requests(aros
     assert "all 3 rows completed" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    "command",
+    [("eval", "triage.yaml", "rows.jsonl"), ("run", "triage.yaml", "--inputs", "rows.jsonl", "-o", "out.jsonl")],
+)
+def test_a_cost_limit_without_effect_is_reported_once_before_the_first_call(
+    aros: Aros, server: ModelServer, command: tuple[str, ...]
+) -> None:
+    model = f"openai:no-such-model@{server.environment['OPENAI_BASE_URL']}"
+    ended = aros(*command, "--max-cost", "1", "--model", model)
+    assert ended.stderr.startswith(f"--max-cost has no effect: no price is known for {model}\n")
+    assert ended.stderr.count("--max-cost") == 1
+
+
+def test_a_share_beyond_its_range_is_an_error_that_names_the_option_and_the_range(
+    aros: Aros, server: ModelServer
+) -> None:
+    ended = aros("eval", "triage.yaml", "rows.jsonl", "--min-right", "90")
+    assert ended.exit_code == 2
+    assert "'--min-right': it must be between 0 and 1" in ended.stderr
+
+
+def test_an_expected_field_that_no_output_has_is_an_error_with_the_file_and_line(
+    aros: Aros, server: ModelServer
+) -> None:
+    Path("rows.jsonl").write_text('\n{"input": "a", "expected": {"categry": "bug"}}\n', encoding="utf-8")
+    ended = evaluated(aros)
+    assert (ended.exit_code, server.prompts) == (2, [])
+    assert "the expected output of row 0 (rows.jsonl, line 2): " in ended.stderr
+    assert "has no field 'categry'; did you mean 'category'?" in ended.stderr
+
+
 def test_a_batch_stops_at_its_cost_limit_and_reports_its_usage(aros: Aros, server: ModelServer) -> None:
     command = ("run", "triage.yaml", "--inputs", "rows.jsonl", "-o", "out.jsonl", "--concurrency", "1")
     ended = aros(*command, "--max-cost", "0.0004")

@@ -81,7 +81,12 @@ def test_it_renders(source: str, text: str):
         ("{{ previous_step.nmae }}", "there is no 'nmae'; did you mean 'name'?"),
         ("{{ steps.a.output.itmes }}", "there is no 'itmes'; did you mean 'items'?"),
         ("{{ context.usr }}", "there is no 'usr'; did you mean 'user'?"),
-        ("{{ input.name }}", "there is no 'name' in a string"),
+        (
+            "{{ input.name }}",
+            "there is no 'name' in a string: the input of the run is text; to pass an object, use --input-json, or in "
+            "Python a dict",
+        ),
+        ("{{ previous_step.name.first }}", "there is no 'first' in a string"),
         ("{{ input | uper }}", "unknown filter 'uper'; did you mean 'upper'?"),
         ("{{ steps.a.output.items[9] }}", "index 9 is out of range: the list has 2 elements"),
         ("a\nb {{ context.usr }}", ", line 2: there is no 'usr'; did you mean 'user'?"),

@@ -83,8 +83,10 @@ def test_it_renders(source: str, text: str):
         ("{{ context.usr }}", "there is no 'usr'; did you mean 'user'?"),
         (
             "{{ input.name }}",
-            "there is no 'name' in a string: the input of the run is text; to pass an object, use --input-json, or in "
-            "Python a dict",
+            (
+                "there is no 'name' in a string: the input of the run is text; to pass an object, use --input-json, or in "
+                "Python a dict"
+            ),
         ),
         ("{{ previous_step.name.first }}", "there is no 'first' in a string"),
         ("{{ input | uper }}", "unknown filter 'uper'; did you mean 'upper'?"),

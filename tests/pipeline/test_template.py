@@ -84,8 +84,8 @@ def test_it_renders(source: str, text: str):
         (
             "{{ input.name }}",
             (
-                "there is no 'name' in a string: the input of the run is text; to pass an object, use --input-json, or in "
-                "Python a dict"
+                "there is no 'name' in a string: the input of the run is text; to pass an object, use --input-json, "
+                "or in Python a dict"
             ),
         ),
         ("{{ previous_step.name.first }}", "there is no 'first' in a string"),

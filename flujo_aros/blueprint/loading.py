@@ -516,8 +516,12 @@ class Loading:
         if "from" in node.members and not node.members.keys() & {"type", "properties", "enum", "anyOf"}:
             return self._type(node.members["from"], alone=typed and len(node.members) == 1, typed=typed)
         wrong: list[tuple[Place, str | ContractError]] = [*_invalid_parts(node)]
-        wrong += _misspelt_words(node)
-        wrong += () if wrong else _accepts_every_value(node)
+        misspelt, empty = [*_misspelt_words(node)], [*_accepts_every_value(node)]
+        sure = len(node.members) == 1 and any(error.suggestion and error.suggestion.sure for _, error in misspelt)
+        if empty and not sure and all(type_word(each.value) for each in node.members.values()):
+            misspelt = []  # in `{title: str, note: str}` each key is a field
+        wrong += misspelt
+        wrong += () if wrong else empty
         for place, message in wrong:
             self.doubt(place, message)
         return not wrong

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from flujo_aros.contract.schema import JsonSchema
-from flujo_aros.contract.validators import path_of, wrapped_in
+from flujo_aros.contract.validators import is_value_of, path_of, wrapped_in
 from flujo_aros.errors import ContractError, Hint, Suggestion
 from flujo_aros.json_data import ANNOTATING, CONSTRAINING, Place, is_dict, is_list, schemas_in
 from flujo_aros.spelling import nearest, only_near, short
@@ -21,9 +21,16 @@ _FORMATS: Final = frozenset(
         *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),
         *("uri", "uri-reference", "iri", "iri-reference", "uri-template", "uuid", "regex", "json-pointer"),
         *("relative-json-pointer", "int32", "int64", "float", "double", "byte", "binary", "password", "decimal", "url"),
+        *("uint32", "uint64", "ulid", "cuid"),
     )
 )
-"""The formats of JSON Schema and OpenAPI, and `url`, which many schemas have for `uri`; a validator ignores others."""
+"""The formats of JSON Schema, OpenAPI and common generators, and `url`, which many schemas have for `uri`; a validator
+ignores others.
+"""
+_TYPEOF: Final = "typeof"
+"""A keyword of the common extension ajv-keywords."""
+_SHORT: Final = 5
+"""A word with fewer letters is close to many others; it is misspelt only if its value suits the keyword."""
 _CLOSE: Final = 0.8
 """The minimum similarity of a name in `required` to a property for the name to count as misspelt."""
 _MOST_UNDECLARED: Final = 50
@@ -33,7 +40,8 @@ _MOST_UNDECLARED: Final = 50
 def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
     """Yield the misspelt words of a schema, which validators ignore, each with its path: keywords such as `propertys`,
     formats, and names in `required`, where a misspelt one requires a second property, of any type. A key that may mean
-    something else (`propertiesOrder`, `form`) is an annotation of another tool, and a misspelt annotation is harmless.
+    something else (`propertiesOrder`, `form`, `tsType`) is an annotation of another tool, and a misspelt annotation is
+    harmless. A suggestion is sure if the value suits the keyword.
 
     >>> [str(error) for error in misspelt_in({"type": "object", "propertys": {}})]
     ["'propertys' is not a keyword of JSON Schema and would be ignored; did you mean 'properties'?"]
@@ -47,12 +55,16 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
         if suggestion is not None:
             words = f"{form!r} is not a format of JSON Schema and would be ignored; did you mean {suggestion!r}?"
             yield ContractError(Hint(words, Suggestion(str(form), suggestion, sure=True)), (*path, "format"))
-        for word in part:
-            own = word in _KNOWN or not word[:1].isalpha() or word.startswith("x-")  # `_format`: switched off
+        for word, value in part.items():
+            # `_format`: switched off
+            own = word in _KNOWN or word == _TYPEOF or not word[:1].isalpha() or word.startswith("x-")
             meant = None if own else only_near(word, _KNOWN)
-            if meant in CONSTRAINING:
+            if meant not in CONSTRAINING or word.endswith(meant.capitalize()):
+                continue
+            suits = is_value_of(meant, value)
+            if suits or len(word) >= _SHORT:
                 words = f"{short(word)} is not a keyword of JSON Schema and would be ignored; did you mean {meant!r}?"
-                yield ContractError(Hint(words, Suggestion(word, meant, sure=True)), (*path, word))
+                yield ContractError(Hint(words, Suggestion(word, meant, sure=suits)), (*path, word))
     for path, name, optional in islice(_undeclared_required(found), _MOST_UNDECLARED):
         suggestion = nearest(name, optional)
         if suggestion.suggestion is not None and get_close_matches(name, [suggestion.suggestion.meant], 1, _CLOSE):

@@ -684,6 +684,20 @@ def type_word(word: object) -> str | None:
     return word if word in TYPES else _PYTHON_TYPES.get(word)
 
 
+def is_value_of(keyword: str, value: object) -> bool:
+    """Return whether a value is of the kind that a keyword takes.
+
+    >>> is_value_of("not", {"type": "null"}), is_value_of("not", "years"), is_value_of("type", "str")
+    (True, False, True)
+    """
+    if keyword == "type" and isinstance(value, str):
+        return True  # a misspelt type is an error of its own
+    try:
+        return jsonschema_rs.meta.is_valid({keyword: {} if is_dict(value) else value})
+    except ValueError:  # not JSON
+        return False
+
+
 def _what_is_wrong(
     error: jsonschema_rs.ValidationError | jsonschema_rs.ReferencingError, path: Sequence[str | int], schema: JsonSchema
 ) -> Hint:

@@ -175,9 +175,12 @@ class Editor:
         line = f"{key}: {value}{newline}{self._indent(inner, first)}"
         return Edit(start, end + len(newline), ""), Edit(at, at, line)
 
-    def nest(self, holder: Node, names: Mapping[str, str], under: Sequence[str]) -> tuple[Edit, ...]:
+    def nest(
+        self, holder: Node, names: Mapping[str, str], under: Sequence[str], inside: Sequence[Edit] = ()
+    ) -> tuple[Edit, ...]:
         """Put members of a block under new keys, each one step deeper, and rename their keys; no edit if they are in
         another form. They are joined where the first one is. The last line of `under` may be a complete member.
+        `inside` are edits of the values of these members.
         """
         step, newline = " " * self._step_of_indentation, self.positions.newline
         deeper = step * sum(line.endswith(":") for line in under)
@@ -194,7 +197,10 @@ class Editor:
             if not plain or self.is_flow(holder) or self.is_shared(holder, each) or self.text[line:start].strip():
                 return ()
             above = newline if before is None else self.text[before:line]  # including the comments between them
-            written = f"{above}{self.text[line:start]}{names[each]}{self.text[start + len(each) : after]}"
+            at = start + len(each)
+            changes = [replace(edit, start=edit.start - at, end=edit.end - at) for edit in inside]
+            changed = apply_edits(self.text[at:after], [edit for edit in changes if 0 <= edit.start < after - at])
+            written = f"{above}{self.text[line:start]}{names[each]}{changed}"
             joined += [f"{deeper}{row}" if row.strip() else row for row in written.splitlines(keepends=True)]
             if not edits:
                 rows = [f"{self.text[line:start]}{step * level}{row}" for level, row in enumerate(under)]

@@ -31,9 +31,9 @@ from flujo_aros.json_data import follow_refs, is_dict
 from flujo_aros.lint.edits import Applicability, Edit, Editor, Finding, Fix, Positions, Severity, apply_edits
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.model import PipelineStep
-from flujo_aros.pipeline.names import OUTPUT_NAMES, Read, is_input
+from flujo_aros.pipeline.names import OUTPUT_NAMES, ROOTS, VARIABLES, Read, is_input
 from flujo_aros.pipeline.step import Call, Facts, Step, is_agent_step, stored_contract
-from flujo_aros.pipeline.template import InputTemplate, field_names
+from flujo_aros.pipeline.template import InputTemplate, field_names, names_in
 
 SECTIONS: Final = ("What it does", "Why is this bad", "Example", "Use instead", "Fix safety")
 """The headings in the documentation of every rule, in this order."""
@@ -366,16 +366,15 @@ class Subject:
     @cached_property
     def moved(self) -> Mapping[Problem, Fix]:
         """The fix of each unknown key that belongs elsewhere in its step: `until` and others beside `loop:` or `map:`,
-        under which its line is moved, `for_each` and `do`, which become a map, `as`, whose name becomes `item`, and
-        `if`, which becomes a conditional.
+        under which its line is moved, `for_each`, `as` and `do`, which become a map, and `if`, which becomes a
+        conditional.
 
         It is safe because the loader then accepts the key, and reports nothing new.
         """
         known = {(each.path, each.message) for each in self.inspected.findings}
         found: dict[Problem, Fix] = {}
         for problem in self.inspected.findings:
-            fix = self._moving(problem) or self._unnaming(problem)
-            fix = fix or self._repeating(problem) or self._branching(problem)
+            fix = self._moving(problem) or self._repeating(problem) or self._branching(problem)
             if fix is not None:
                 left = {(each.path, each.message) for each in self._errors_after(fix.edits)}
                 if left < known and (problem.path, problem.message) not in left:
@@ -397,30 +396,43 @@ class Subject:
         edits = self.editor.move_line(holder, key, into, meant)
         return Fix(f"Move it under `{into}:` as `{meant}`", edits) if edits else None
 
-    def _unnaming(self, problem: Problem) -> Fix | None:
-        """Write `item` for the name that `as` gives to the element of a map, and remove the line of the `as`."""
-        place = problem.place or Place(1, 1)
-        holder = self._mappings.get((place.line, place.column))
-        name = holder.members["as"] if holder is not None and problem.path.endswith(".as") else None
-        if holder is None or name is None or not str(name.value).isidentifier() or self.editor.is_flow(holder):
+    def _unnaming(self, holder: Node, named: Node, body: Node) -> tuple[Sequence[Edit], Sequence[Edit]] | None:
+        """Write `item` in the body for the name that `as` gives to the element of a map, and remove the line of the
+        `as`; return None if the name may mean something else, or is in another form.
+        """
+        name, line = str(named.value), self.positions.starts[holder.keys["as"].line - 1]
+        other = not name.isidentifier() or name in ROOTS or (name in VARIABLES and name != "item")
+        if other or self.text[line : self.editor.key(holder, "as")].strip():
             return None
-        if any(node is not holder and node.keys.keys() & _MAPS for node in holder.walk()):
-            return None  # in a map inside this one, `item` is another element
-        start, end = self.editor.key(holder, "as"), self.positions.line_end(self.editor.end(name))
-        line = self.positions.starts[place.line - 1]
-        if self.text[line:start].strip() or end == len(self.text):
-            return None
-        whole = self.editor.start(holder)
-        reads = [
-            whole + template.start() + found.start()
-            for template in _TEMPLATE.finditer(self.text[whole : self.editor.end(holder)])
-            for found in re.finditer(rf"(?<![\w.'\"]){name.value}\b(?!\s*=[^=])", template[0])
-        ]
-        renamed = [Edit(at, at + len(str(name.value)), "item") for at in reads]
-        return Fix("Write `item` for the element", (Edit(line, end + len(self.positions.newline), ""), *renamed))
+        if any(node.keys.keys() & _MAPS or self.editor.is_anchored(node) for node in body.walk()):
+            return None  # in an inner map `item` is another element, and an alias may use an anchored value elsewhere
+        end = self.positions.line_end(self.editor.end(named))
+        renamed = self._renamed(body, name)
+        return None if renamed is None else (renamed, [Edit(line - len(self.positions.newline), end, "")])
+
+    def _renamed(self, body: Node, name: str) -> Sequence[Edit] | None:
+        """Write `item` for a variable in the templates of a body, or return None if not every use of it is certain."""
+        edits: list[Edit] = []
+        for node in body.walk():
+            if not isinstance(node.value, str):
+                continue
+            start = self.editor.start(node)
+            found, plain = names_in(self.text[start : self.editor.end(node)]), names_in(node.value)
+            if found is None or plain is None or [each for each, _ in found] != [each for each, _ in plain]:
+                return None  # what YAML escapes is part of the template
+            names = {each for each, _ in found}
+            if name != "item" and "item" in names:
+                return None
+            if not names and re.search(rf"(?<![\w.]){name}\b", node.value):
+                return None  # an expression without braces
+            if name in names and start < self.editor.start(body):
+                return None  # merged with `<<`
+            edits += [Edit(start + at, start + at + len(name), "item") for each, at in found if each == name]
+        return edits if all(self.text.startswith(name, edit.start) for edit in edits) else None
 
     def _repeating(self, problem: Problem) -> Fix | None:
-        """Write `for_each` and `do`, or other names for them, as a map, and `until` and `do` as a loop.
+        """Write `for_each` and `do`, or other names for them, as a map, and `until` and `do` as a loop. The name that
+        `as` gives to the element of a map becomes `item`.
 
         There is no fix if other keys are unknown to a step: `output` names the value there, and is the value in a loop.
         """
@@ -434,18 +446,21 @@ class Subject:
             ("loop", "exit_expression", "max_loops"),
         ):
             under = {key: name for key in holder.keys if (name := meant.get(key, key)) in (over, "body", limit)}
-            if holder.keys.keys() - under.keys() - hints_of(BLOCKS[kind]).keys():
+            named = holder.members.get("as") if kind == "map" else None
+            taken = under.keys() | ({"as"} if named is not None else set[str]())
+            if holder.keys.keys() - taken - hints_of(BLOCKS[kind]).keys():
                 continue
-            if problem.path.rpartition(".")[2] in under and sorted({over, "body"} & {*under.values()}) == [
-                "body",
-                over,
-            ]:
+            if problem.path.rpartition(".")[2] in taken and {over, "body"} <= {*under.values()}:
                 if len({*under.values()}) < len(under):
                     return None
                 row = [] if "kind" in holder.keys else [f"kind: {kind}"]
                 rows = f"{self.positions.newline}{' ' * (place.column - 1)}".join([*row, f"{kind}:"])
-                edits = self.editor.nest(holder, under, [rows])
-                return Fix(f"Write it as `kind: {kind}`", edits) if edits else None
+                body = next(holder.members[key] for key, meaning in under.items() if meaning == "body")
+                renaming = self._unnaming(holder, named, body) if named is not None else ((), ())
+                if renaming is None:
+                    return None
+                edits = self.editor.nest(holder, under, [rows], renaming[0])
+                return Fix(f"Write it as `kind: {kind}`", (*edits, *renaming[1])) if edits else None
         return None
 
     def _branching(self, problem: Problem) -> Fix | None:
@@ -524,7 +539,6 @@ class Subject:
 
 
 _MAPS: Final = frozenset({"as", "map", *(key for key, hint in BODY_KEYS.items() if "iterable_input" in hint)})
-_TEMPLATE: Final = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.S)
 
 
 def _is_sure(problem: Problem) -> bool:

@@ -556,6 +556,20 @@ def _tree(translated: Translated) -> nodes.Template:
         raise _WrongError(translated.origin(error.lineno - 1), _plainer(error.message or "")) from error
 
 
+def names_in(source: str) -> list[tuple[str, int]] | None:
+    """Return the variables in a template that need not exist, each with its offset; None if it cannot be parsed.
+
+    >>> names_in("each row: {{ row.text | upper }}")
+    [('row', 13)]
+    """
+    translated = translate(source)
+    try:
+        tree = _tree(translated)
+    except (_WrongError, RecursionError):
+        return None
+    return [(name.name, translated.origin(name.lineno - 1)) for name in tree.find_all(nodes.Name)]
+
+
 def _check(tree: nodes.Template, translated: Translated) -> None:
     """Raise `_WrongError` for anything that templates may not do."""
     every = list(_nodes(tree))

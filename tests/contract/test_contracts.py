@@ -13,7 +13,7 @@ import pytest
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter
 
 from flujo_aros import Accepted, ContractError, Outcome, Output, Reason, Rejected, Risk, StreamReader, agree, read
-from flujo_aros.contract import compile_contract
+from flujo_aros.contract import compile_contract, misspelt_in
 
 
 class Order(BaseModel):
@@ -126,13 +126,15 @@ def test_a_misspelt_keyword_without_which_a_schema_accepts_everything_is_an_erro
         {"example": "a", "nullable": True, "x-order": 1, "$comment": "c", "discriminator": {"propertyName": "kind"}},
         {"form": True, "options": {}, "propertiesOrder": [], "constraints": [], "readonly": True, "descripton": "d"},
         {"format": "url", "unit": "EUR", "long-description": "d", "_type": "t", "comment": "c"},
+        {"format": "ulid", "tsType": "Foo", "typeof": "string", "note": "years"},
     ],
-    ids=["OpenAPI", "form-builders", "own-words"],
+    ids=["OpenAPI", "form-builders", "own-words", "generators"],
 )
 def test_annotations_of_other_tools_are_no_misspelt_keywords(annotations: dict[str, Any]) -> None:
     """Real schemas have them, and they constrain nothing."""
     schema = {"type": "object", "properties": {"a": {"type": "string", **annotations}}}
     assert value_of(read('{"a": "x"}', schema)) == {"a": "x"}
+    assert [*misspelt_in(schema)] == []
 
 
 def test_a_schema_that_pydantic_generates_may_have_any_annotation() -> None:

@@ -56,6 +56,7 @@ def _key(meant: str, more: str = "", *, sure: bool = True) -> Hint:
 OTHER_KEYS: Final[Mapping[str, Hint]] = _table(
     {
         "if when": "write `kind: conditional` with `condition_expression`, and the steps under `branches:`",
+        "parallel": "write `kind: parallel`, and a list of steps under each name in `branches:`",
         "then else cases": "write `branches`, by the values of the condition",
         "type": _key("kind", sure=False),
         "steps do tasks": "write `body` under `loop:` or `map:`, or a list under `branches:`",
@@ -77,7 +78,8 @@ OTHER_KEYS: Final[Mapping[str, Hint]] = _table(
         "with": "write `input`",
         "timeout-minutes": "write `timeout`, in seconds",
         "output output_key save_as result outputs": (
-            "`steps.NAME.output` is the value of a step, and `sink_to` puts it into the context"
+            "`output_schema` describes the value of a step, `steps.NAME.output` reads it, and `sink_to` "
+            "puts it into the context"
         ),
         "retry max_retries": _key("retries"),
         "schema output_type response_model": _key("output_schema"),

@@ -18,7 +18,7 @@ from flujo_aros.blueprint.blocks import SHARED, VERSION, Top
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node, parse_document
 from flujo_aros.blueprint.environment import Chosen, Environment, ModelChoice
 from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
-from flujo_aros.blueprint.loading import EnoughError, Loading, Located, problem, read_text
+from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, problem, read_text
 from flujo_aros.blueprint.references import Where
 from flujo_aros.errors import BlueprintError, Code, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.pipeline.model import Pipeline
@@ -259,6 +259,11 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     if steps is not None and len(listed) > MAX_STEPS:  # before anything is checked
         loading.note(steps.place, too_many_steps())
         return None
+    for key in ("agent", "agents"):
+        if isinstance(getattr(member(root, key, "model"), "value", None), str):
+            message = "this is one agent without a name; write `agents: {NAME: {model: …}}`, and `uses: agents.NAME`"
+            loading.note(root.keys[key], message)
+            return None  # the steps use agents by names that are unknown
     outline = {key: _outline(each, key) for key, each in parts.items() if not key.startswith(SHARED)}
     top = loading.block(Top, root, outline)
     version = parts.get("version")

@@ -1,4 +1,4 @@
-"""Finds the fields of a check, or of an expected output, that an output cannot have, before any call is paid for."""
+"""Finds the fields of a check, or of an expected output, that do not exist, before any call is paid for."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.template import members_of
 from flujo_aros.spelling import nearest
 
 
@@ -73,6 +74,23 @@ class DeclaredFields:
                     what = f"{where}: the output of step {self.step!r} has no field {name!r}"
                     raise UsageError(hint.after(what))
                 return
+
+
+def reject_unknown_in(cases: Sequence[Case], check: Condition) -> None:
+    """Raise `UsageError` for a check that reads a field of `expected` or `input` which none of these cases has."""
+    for read in check.reads:
+        if read.root not in ("expected", "input"):
+            continue
+        values = [getattr(case, read.root) for case in cases]
+        for number, key in enumerate(read.path):
+            if not isinstance(key, str):
+                break  # lists may have any length
+            members = [found for value in values if (found := members_of(value)) is not None]
+            values = [each[key] for each in members if key in each]
+            if not values:
+                name = path_of(read.path[: number + 1]).removeprefix("$.")
+                what = f"{check.where}: no row has a field {name!r} in its {read.root!r}"
+                raise UsageError(nearest(key, {str(name) for each in members for name in each}).after(what))
 
 
 def _paths(expected: Any) -> Iterator[tuple[str | int, ...]]:

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from flujo_aros.errors import TemplateError, UsageError
 from flujo_aros.evals.cases import UNLABELLED, Case, as_cases, check_of
-from flujo_aros.evals.declared import DeclaredFields
+from flujo_aros.evals.declared import DeclaredFields, reject_unknown_in
 from flujo_aros.evals.replies import NO_REPLY, PaidCalls, Replies, ReplyCache
 from flujo_aros.evals.stop import SAME_FAILURES, Stop, run_all
 from flujo_aros.events import AskFinished, Event, observing
@@ -356,7 +356,8 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
     `cache` stores replies for later evaluations. `record` collects the replies of this one; with `replies`, another
     pipeline is evaluated on them without any model call. `limits` are limits per minute for each provider. `max_cost`,
     `max_failures` and `max_same_failures` stop the evaluation early. Raises `UsageError` for cases that cannot be run,
-    and for a check or an expected output with a field that the contract of the last step does not have.
+    for a check or an expected output with a field that the contract of the last step does not have, and for a check
+    with a field of `expected` or `input` that no case has.
 
     >>> from flujo_aros import Call
     >>> asyncio.run(evaluate(Call("upper", function=str.upper), [("a", "A"), ("b", "C")])).right
@@ -387,12 +388,7 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
     for each in (task.runner, task.judge):
         if each is not None:
             each.prepare()
-    declared = DeclaredFields.of(task.runner.pipeline) if replies is None else None
-    if declared is not None:
-        for one in (*([] if task.check is None else [task.check]), *task.checks.values()):
-            declared.reject_check(one)
-        for case in rows if task.judge is None else ():
-            declared.reject_expected(case)
+    task.reject_unknown_fields(rows)
     began = time.perf_counter()
     found: dict[str, CaseResult] = {}
     stop = Stop(None if max_cost is None else Decimal(str(max_cost)), max_failures, max_same_failures)
@@ -450,6 +446,19 @@ class _Evaluating:
     judged: Usage = field(default_factory=Usage)
     approximate: int = 0
     paid_of: dict[str, Usage] = field(default_factory=dict[str, Usage])
+
+    def reject_unknown_fields(self, cases: Sequence[Case]) -> None:
+        """Raise `UsageError` for a check or an expected output with a field that cannot exist."""
+        applied = [] if self.check is None else [(self.check, cases)]
+        applied += [(self.checks[case.key], [case]) for case in cases if case.key in self.checks]
+        declared = DeclaredFields.of(self.runner.pipeline) if self.replies is None else None
+        for check, checked in applied:
+            reject_unknown_in(checked, check)
+            if declared is not None:
+                declared.reject_check(check)
+        if declared is not None and self.judge is None:
+            for case in cases:
+                declared.reject_expected(case)
 
     async def case(self, case: Case) -> CaseResult:
         """Run one case and judge its output."""

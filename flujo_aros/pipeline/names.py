@@ -25,6 +25,12 @@ VARIABLES: Final[Mapping[str, str]] = {
 }
 """The variables of only some steps, and where they exist."""
 
+_INSIDE: Final = "".join(
+    f"; inside a {kind} also {', '.join(name for name, place in VARIABLES.items() if f'a {kind}' in place)}"
+    for kind in ("map", "loop")
+)
+"""The variables of maps and loops, as the end of a list of variables."""
+
 OUTPUT_NAMES: Final = ("output", "result", "value")
 """The attributes of `steps.NAME`; all three are the value of that step."""
 
@@ -157,7 +163,7 @@ def nearest_root(name: str, known: Iterable[str]) -> Hint:
     variable = nearest(name, VARIABLES).suggestion
     if variable is None:
         listed = found if found.suggestion is None else f"; known: {', '.join(sorted(names))}"
-        return Hint(f"{listed}; a field of the input is input.{name}, the value of a step steps.{name}.output")
+        return Hint(f"{listed}{_INSIDE}; a field of the input is input.{name}, the value of a step steps.{name}.output")
     return Hint(f"; did you mean {variable.meant!r} ({VARIABLES[variable.meant]})?", variable)
 
 

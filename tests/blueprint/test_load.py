@@ -185,7 +185,9 @@ def test_a_file_that_is_not_a_blueprint_says_why(text: str, message: str):
         ("messages: []", "unknown key 'messages'; write `input`, and `system_prompt` in the agent"),
         ("continue-on-error: true", "write `fallback`, a step that runs instead of one that failed"),
         ("timeout-minutes: 5", "unknown key 'timeout-minutes'; write `timeout`, in seconds"),
-        ("output: result", "`steps.NAME.output` is the value of a step, and `sink_to` puts it into the context"),
+        ("output: {topic: string}", "`output_schema` describes the value of a step, `steps.NAME.output` reads it, and"),
+        ("parallel: []", "write `kind: parallel`, and a list of steps under each name in `branches:`"),
+        ("input: '{{ topic }}'", "inside a map also this, item, index; inside a loop also index, loop, iteration"),
         ("input: '{{ topic }}'", "a field of the input is input.topic, the value of a step steps.topic.output"),
     ],
 )

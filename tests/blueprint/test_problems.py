@@ -53,6 +53,16 @@ def test_errors_that_disappear_with_a_misspelt_key_are_not_reported() -> None:
     assert problem.message == "unknown key 'agent'; did you mean 'agents'?"
 
 
+@pytest.mark.parametrize("key", ["agent", "agents"])
+def test_a_single_agent_without_a_name_is_one_error(key: str) -> None:
+    text = f"{key}: {{model: test, system_prompt: Sort.}}\nsteps:\n  - {{name: s, uses: agents.reader}}\n"
+    (problem,) = inspect_blueprint(text).findings
+    assert (problem.path, problem.message) == (
+        key,
+        "this is one agent without a name; write `agents: {NAME: {model: …}}`, and `uses: agents.NAME`",
+    )
+
+
 def test_every_invalid_option_of_a_step_is_reported_with_its_place() -> None:
     stages = "[foo, retry, {stage: retry, attemps: 2}, {retry: {attempts: 1}}]"
     processing = f"{{stages: {stages}, max_calls: -1, max_stages: many, risk: high}}"

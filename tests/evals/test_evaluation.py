@@ -374,6 +374,38 @@ def test_a_field_that_the_output_cannot_have_is_an_error_before_the_first_case(
     assert model.calls == 0
 
 
+@pytest.mark.parametrize(
+    ("cases", "options", "words"),
+    [
+        (
+            [("a", {"category": "b"})],
+            {"check": "expected.categry"},
+            "no row has .* 'categry' .*; did you mean 'category'",
+        ),
+        ([("a", "b")], {"check": "expected.kind == 'b'"}, "no row has a field 'kind' in its 'expected'"),
+        (
+            [Case({"text": "a"}, check="input.txet")],
+            {},
+            "no row has a field 'txet' in its 'input'; did you mean 'text'",
+        ),
+    ],
+)
+def test_a_field_that_no_row_has_is_an_error_before_the_first_case(
+    cases: list[Any], options: dict[str, Any], words: str
+) -> None:
+    """Every call would be paid for before the evaluation says so."""
+    ran: list[str] = []
+    with pytest.raises(UsageError, match=words):
+        evaluate_sync(Call("note", function=ran.append), cases, **options)
+    assert ran == []
+
+
+def test_a_field_that_only_some_rows_have_is_not_an_error() -> None:
+    cases = [("a", {"tags": ["x"]}), ("b", {"note": "c"})]
+    step = Call("same", function=str)
+    assert evaluate_sync(step, cases, check="expected.get('note') or expected.tags[3]").results
+
+
 def test_a_field_that_the_output_may_have_is_not_an_error() -> None:
     open_schema = {"type": "object", "properties": {"total": {"type": "integer"}}}
     replies = ['{"total": 1, "kind": "a"}', '{"category": "bug"}']

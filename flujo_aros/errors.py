@@ -52,7 +52,7 @@ class Suggestion:
     them is close, so it is certainly the intended one.
 
     With `whole`, `meant` is a YAML value such as `[high]`, to be written in place of the whole string, quotes included,
-    or of a whole mapping in braces, for which `written` is empty.
+    or of a whole mapping, for which `written` is empty.
     """
 
     written: str

@@ -353,9 +353,12 @@ class Subject:
         place, suggestion = problem.place, problem.suggestion.meant
         start, end = self.positions.offset(place), self.positions.offset(self.end_of(place))
         if problem.suggestion.whole:
-            written, text = problem.suggestion.written, self.text[start:end]
-            if not written:  # a mapping in braces; comments and anchors in it would be lost
-                return Edit(start, end, suggestion) if text[:1] == "{" and not {*"#&*"} & {*text} else None
+            written = problem.suggestion.written
+            block = None if written else self._mappings.get((place.line, place.column))
+            end = end if block is None else self.positions.offset(block.end)
+            text = self.text[start:end]
+            if not written:  # a mapping; comments and anchors in it would be lost
+                return None if {*"#&*"} & {*text} else Edit(start, end, suggestion)
             # in a block scalar, or after an anchor, the YAML value would become part of a string
             return Edit(start, end, suggestion) if text in (written, f"'{written}'", f'"{written}"') else None
         found = problem.suggestion.only_in(self.text[start:end])

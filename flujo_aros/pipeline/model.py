@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Never, NoReturn, TypeAlias, cast
 
 from annotated_types import Ge, Gt
 from typing_extensions import TypeVar
@@ -387,13 +387,15 @@ class Pipeline(Generic[T_co]):
     def __init__(
         self,
         steps: Iterable[PipelineStep],
-        *,
+        *more: Never,
         name: str = "pipeline",
         description: str = "",
         warnings: Sequence[str] = (),
         body: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> None:
+        if more:
+            raise TypeError("Pipeline takes its steps as one list: Pipeline([first, second]), or first >> second")
         reject_wrong_option("Pipeline", _OF_PIPELINES, steps=steps, description=description)
         if not isinstance(cast("object", name), str):
             raise UsageError(f"Pipeline: name must be a string, not {name!r}")

@@ -387,14 +387,14 @@ class Pipeline(Generic[T_co]):
     def __init__(
         self,
         steps: Iterable[PipelineStep],
-        *more: Never,
+        *others: Never,
         name: str = "pipeline",
         description: str = "",
         warnings: Sequence[str] = (),
         body: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        if more:
+        if others:
             raise TypeError("Pipeline takes its steps as one list: Pipeline([first, second]), or first >> second")
         reject_wrong_option("Pipeline", _OF_PIPELINES, steps=steps, description=description)
         if not isinstance(cast("object", name), str):

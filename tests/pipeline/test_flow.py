@@ -46,6 +46,11 @@ def test_a_wrong_pipeline_is_one_clear_sentence(steps: list[Any], message: str):
     assert str(caught.value).endswith(message)
 
 
+def test_steps_that_are_not_in_one_list_are_a_type_error_that_shows_how_to_write_them():
+    with pytest.raises(TypeError, match=r"^Pipeline takes its steps as one list: Pipeline\(\[first, second\]\), or"):
+        Pipeline(call("a"), call("b"))  # type: ignore[arg-type] # the mistake
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -33,6 +33,7 @@ from flujo_aros.pipeline.values import SharedContext, Write, as_plain
 from flujo_aros.redaction import Vault
 from flujo_aros.spelling import clip
 from flujo_aros.usage import Usage
+from flujo_aros.visible import visible
 
 if TYPE_CHECKING:
     from flujo_aros.host import Conversation, StageRecord
@@ -548,31 +549,39 @@ def repaired(step: StepResult[object], repairs: Sequence[Repair]) -> int:
 
 
 def _html(run: RunResult) -> str:
-    """Return the run as HTML without scripts or styles of its own; everything that a model wrote is escaped."""
+    """Return the run as HTML without scripts or styles of its own.
+
+    As in the report, everything that a model wrote is escaped, secrets in errors are masked, and invisible characters
+    are shown as symbols.
+    """
     trust = "" if run.trust is None else f", trust {run.trust.value}"
-    head = f"<p><b>{run.status.value}</b>{trust}: {escape(run.pipeline)}, run {escape(run.run_id[:8])}</p>"
+    head = f"<p><b>{run.status.value}</b>{trust}: {_escaped(run.pipeline)}, run {_escaped(run.run_id[:8])}</p>"
     steps = [*repairs_by_step(run)]
     rows = "".join(_row(_cells(step, repaired(step, repairs)), "td") for step, repairs in steps)
     table = f"<table><thead>{_row(_COLUMNS, 'th')}</thead><tbody>{rows}</tbody></table>"
     read = "".join(
-        f"<details><summary>{escape(step.name)}: how its reply was read</summary>"
-        f"<pre>{escape(clip(_hidden(step.outcome.explain()), _LONGEST))}</pre></details>"
+        f"<details><summary>{_escaped(step.name)}: how its reply was read</summary>"
+        f"<pre>{_escaped(clip(_hidden(step.outcome.explain()), _LONGEST))}</pre></details>"
         for step, repairs in steps
         if step.outcome is not None and (repairs or not isinstance(step.outcome, Accepted))
     )
     output = run.to_dict()["output"]
     text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
-    return f"<div>{head}{table}{read}{'' if output is None else f'<pre>{escape(clip(text, _LONGEST))}</pre>'}</div>"
+    return f"<div>{head}{table}{read}{'' if output is None else f'<pre>{_escaped(clip(text, _LONGEST))}</pre>'}</div>"
 
 
 def _cells(step: StepResult[object], repairs: int) -> tuple[str, ...]:
-    why = "" if step.ok else step.error or step.reason or ""
+    why = "" if step.ok else _hidden(step.error or step.reason or "")
     seconds = f"{step.seconds:.2f}"
     return step.name, step.status.value, step.trust or "", str(repairs), str(step.usage.requests), seconds, why
 
 
 def _row(cells: tuple[str, ...], tag: str) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+    return f"<tr>{''.join(f'<{tag}>{_escaped(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def _escaped(text: str) -> str:
+    return escape(visible(text))
 
 
 def _hidden(message: str) -> str:

@@ -73,6 +73,17 @@ def test_a_notebook_shows_how_a_reply_was_repaired_and_only_that() -> None:
     assert "unquoted-key" in page
 
 
+def test_a_notebook_masks_the_secrets_in_errors_and_shows_invisible_characters() -> None:
+    def ask(_: object) -> None:
+        raise ValueError("no access with sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD\u202e")
+
+    page = Runner(Call("ask", ask)).run_sync()._repr_html_()
+    assert "ValueError: no access with [secret-1]" in page
+    assert "sk-proj" not in page
+    assert "\u202e" not in page
+    assert "‹U+202E›" in Runner(Call("echo", str)).run_sync("a\u202eb")._repr_html_()
+
+
 def test_a_notebook_counts_each_repair_once() -> None:
     inner = Step("ask", AgentSpec(model="openai:x", output_schema={"type": "object", "required": ["n"]}))
     page = Runner(Parallel("both", {"a": inner}), models=ScriptedModel("{n: 1}")).run_sync()._repr_html_()

@@ -56,7 +56,7 @@ from flujo_aros.cli.screen import (
 from flujo_aros.cli.shown import new_mask
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.ensemble.views import render_stats
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import BlueprintError, UsageError
 from flujo_aros.evals.cases import Case, CaseFile, invalid_rows
 from flujo_aros.events import Event, RunFinished, StepFinished, StepStarted, TextDelta, TextReplaced
 from flujo_aros.json_data import is_dict
@@ -621,12 +621,25 @@ def _advice(engine: Durable, row: RunRow) -> str | None:
         return row.note
     if _status_of(engine, row) == "interrupted":
         again = "" if row.queue is not None else ", or run the same command again with --durable"
-        worker = f"aros worker{_db_option(engine.url)}{_allow_options(engine, row)}"
-        return f"its process ended; the next worker will pick it up{again}; start one with: {worker}"
+        options = f"{_db_option(engine.url)}{_allow_options(engine, row)}"
+        worker = f"start one with: aros worker{options}"
+        document = engine.store.document(row.version)
+        if document is not None and not _is_current(document):  # the same command would start a new run
+            fork = f"aros fork {row.run_id} --at STEP{options}"
+            again, worker = " with the blueprint that it began with", f"{worker}; with the edited one: {fork}"
+        return f"its process ended; the next worker will pick it up{again}; {worker}"
     asks = _question(row)
     if asks is None:
         return None
     return f"{asks}; answer with: {resume_hint(row.run_id, engine.url)}{_allow_options(engine, row)}"
+
+
+def _is_current(document: Mapping[str, Any]) -> bool:
+    """Return whether the file of a stored blueprint is still as it was stored."""
+    try:
+        return read_text(Path(str(document["source"]))) == str(document["text"])
+    except BlueprintError:  # it cannot be read
+        return False
 
 
 def _allow_options(engine: Durable, row: RunRow) -> str:

@@ -897,7 +897,8 @@ def another_request(run_id: str) -> str:
 def _other_version(row: RunRow) -> str:
     return (
         f"run {row.run_id} was started with a different version of {row.pipeline!r}: its steps, contracts or ladder "
-        f"have changed since; run it with that version, or continue from its results: aros fork {row.run_id} --at STEP"
+        "have changed since; run it with that version, or continue from its results, with the same --allow and --path: "
+        f"aros fork {row.run_id} --at STEP"
     )
 
 

@@ -104,6 +104,21 @@ def test_the_same_command_resumes_a_killed_run(shop: Path) -> None:
     assert (followed.stderr.split().count("▸"), followed.stdout) == (2, "PEN!\n")
 
 
+def test_status_advises_a_fork_instead_of_the_same_command_if_the_blueprint_was_edited(shop: Path) -> None:
+    """The same command would start a new run."""
+    (shop / "die").touch()
+    run(shop)
+    (known,) = json.loads(aros(shop, "status", "--json").stdout)
+    assert "or run the same command again with --durable; start one with: aros worker --allow shop.py" in known["note"]
+    (shop / "shop.yaml").write_text(BLUEPRINT.replace("{{ previous_step }}", "{{ previous_step }}?"))
+    (known,) = json.loads(aros(shop, "status", "--json").stdout)
+    assert "same command" not in known["note"]
+    fork = f"aros fork {known['run_id']} --at STEP --allow shop.py"
+    assert known["note"].endswith(f"; with the edited one: {fork}")
+    (shop / "die").unlink()
+    assert aros(shop, *fork.replace("STEP", "risky").split()[1:]).stdout == "PEN?!\n"
+
+
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_the_same_command_continues_a_run_that_a_signal_ended_however_often(shop: Path, stop: signal.Signals) -> None:
     (shop / "hang").touch()

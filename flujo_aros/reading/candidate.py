@@ -121,10 +121,9 @@ _LEFT_OUT: Final = Phrases(rf"\.\.\.|…|{_WORDS_FOR_MORE}", cased=True)
 # same character. So dots, which may mean either, are only among the placeholders.
 _MAY_ELIDE: Final = Phrases(rf"(?:{_WORDS_FOR_MORE})[)>.…\]]*\"", r" (?:more|others)(?: [^\" ]+){1,2}\"", cased=True)
 _MAY_BE_SLOT: Final = Phrases(
-    r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\"|[+0-9 ().-]{0,6}XXX)",
-    r"\"(?:(?:YYYY|yyyy|DD|dd)[-/.]|(?:HH"
+    r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\"|(?:YYYY|yyyy|DD|dd)[-/.]|(?:HH"
     r"|hh):)",
-    r"(?:\.\.\.|…| goes here| hier| ici| aqui| aquí)\)?\"",
+    r"(?:\.\.\.|…| (?:goes here|hier|ici|aqui|aquí)|XX)\)?\"",
     cased=True,
 )
 _IN_STRING, _IN_FORMULA = (Phrases(each, cased=True) for each in SUSPECTS)

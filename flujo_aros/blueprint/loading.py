@@ -629,10 +629,9 @@ class Loading:
         """Return the file next to the blueprint that a module name must refer to, since no other
         module has that name.
         """
-        file = self.inside(f"{module}{SUFFIX}")
-        if file is None or "." in module or not file.is_file() or module_file(module) is not None:
-            return None
-        return os.path.relpath(file)
+        file, found = self.inside(f"{module}{SUFFIX}"), module_file(module)
+        is_other = found is not None and os.path.realpath(found) != str(file)
+        return None if file is None or "." in module or not file.is_file() or is_other else os.path.relpath(file)
 
     def inside(self, name: str) -> Path | None:
         """Return the file with this name if it is inside the folder of the blueprint after resolving links, or None."""

@@ -283,7 +283,8 @@ def given_contract(
     try:
         written = written_contract(_yaml(where, "--contract") if has_options else where)
     except ContractError as error:
-        why = str(error) if has_options else "expected tagged:TAG, text:TAG, block:KEY,KEY… or event:KIND,KIND…"
+        forms = "expected tagged:TAG, text:TAG, block:KEY,KEY… or event:KIND,KIND…; a schema belongs to --schema"
+        why = str(error) if has_options else forms
         raise UsageError(f"--contract {where!r}: {why}") from error
     if schema is not None and not written.takes_schema:
         raise UsageError(f"--contract {where}: a {written.form} contract has no schema, so leave --schema out")

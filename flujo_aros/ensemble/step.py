@@ -420,7 +420,10 @@ class _Run:
         self.mute = ""
         self.mute_turns = 0
         """The agent whose last turn was skipped or failed, and the number of such turns in a row."""
-        self.why = "no agent was ever due"
+        self.why = (
+            "no agent was ever due; set `subscribes_to: [run.started]` in the one that begins, or a "
+            f"`schedule.tick_every` of at most {ensemble.turns}, the number of turns"
+        )
         stop = ensemble.stop
         self._stop = None if stop is None else resolved(cast("FunctionLike", stop), step=ensemble.name)
         self._stopped = False

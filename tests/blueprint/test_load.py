@@ -241,6 +241,21 @@ def test_a_callable_that_is_not_allowed_names_the_flag_to_pass(allow: list[str])
     )
 
 
+def test_a_module_beside_the_blueprint_is_allowed_by_its_file_also_if_it_can_be_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of a program is on Python's path, but not on that of the command line; the file works in both."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "allowed_shop.py").write_text("def buy(x): return x")
+    (tmp_path / "b.yaml").write_text(one_step("uses: allowed_shop:buy"))
+    with pytest.raises(
+        BlueprintError, match=r"pass --allow allowed_shop\.py \(in Python: allow=\[\"allowed_shop\.py\"\]"
+    ):
+        load_blueprint("b.yaml")
+    assert Runner(load_blueprint("b.yaml", allow=["allowed_shop.py"])).run_sync("pen").output == "pen"
+
+
 def test_an_allowed_module_that_is_missing_is_found_when_the_pipeline_runs_and_not_before():
     pipeline = parse_blueprint(one_step("uses: no_such_pkg.tools:fix"), allow=["no_such_pkg"])
     with pytest.raises(UsageError, match=r"step 's': no_such_pkg\.tools cannot be imported"):

@@ -228,6 +228,7 @@ def test_payload_may_stand_elsewhere_in_the_reply(aros: Aros, where: str, text: 
         ((), "--schema is missing"),
         (("--json",), "--schema is missing"),
         (("--contract", "tagged"), "expected tagged:TAG"),
+        (("--contract", "invoice.schema.json"), "; a schema belongs to --schema"),
         (("--contract", "text:a", "--schema", "x:Y"), "has no schema"),
     ],
 )

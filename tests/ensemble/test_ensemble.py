@@ -338,7 +338,22 @@ def test_a_run_in_which_no_agent_spoke_is_not_a_success() -> None:
     assert str(result.step("wood").error).startswith("every agent in the cast failed; 'alone' had the last turn")
     nobody = manifest("nobody", ["critic.noted"], ["agent.spoke"])
     result, _ = played([nobody], Talker(), turns=50)
-    assert result.step("wood").error == "no agent said anything; the run ended with 'quiet'; no agent was ever due"
+    assert result.step("wood").error.startswith(
+        "no agent said anything; the run ended with 'quiet'; no agent was ever due"
+    )
+
+
+def test_a_cast_in_which_no_agent_becomes_due_is_answered_with_what_makes_one_due() -> None:
+    def slow(every: int) -> Manifest:
+        return manifest("slow", ["critic.noted"], ["agent.spoke"], schedule={"tick_every": every})
+
+    result, _ = played([slow(4)], Talker(), turns=3)
+    assert "set `subscribes_to: [run.started]`" in result.step("wood").error
+    assert result.step("wood").error.endswith("or a `schedule.tick_every` of at most 3, the number of turns")
+    assert played([slow(3)], Talker(), turns=3)[0].status is RunStatus.COMPLETED
+    assert (
+        played([manifest("slow", ["run.started"], ["agent.spoke"])], Talker(), turns=3)[0].status is RunStatus.COMPLETED
+    )
 
 
 def test_a_budget_that_is_used_up_ends_the_run_in_order() -> None:

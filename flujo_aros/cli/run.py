@@ -469,7 +469,7 @@ def worker_command(options: commands.Worker) -> None:
 
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, drain)
-    with journal() as kept, open_engine(options.db) as engine:
+    with journal() as kept, open_engine(options.db, create=True) as engine:
 
         def loaded(document: Mapping[str, Any]) -> Runner:
             observers = (new_mask().hear, report, *kept.observers)

@@ -331,7 +331,6 @@ def test_cancel_ends_a_run_that_waits(shop: Path) -> None:
     [
         (("status", "nosuch", "--db", "sqlite:///none.sqlite"), "create one; `aros runs` lists other runs"),
         (("status", "--db", "nonsense"), "there is no durable database at nonsense"),
-        (("worker", "--db", "sqlite:///none.sqlite"), "create one; `aros runs` lists other runs"),
         (("worker", "--db", "postgresql://x@127.0.0.1:1/none"), "cannot be reached"),
         (("submit", "shop.yaml"), "--input is required"),
     ],

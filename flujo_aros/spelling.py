@@ -6,13 +6,25 @@ import json
 import reprlib
 from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any, Final
 
 from flujo_aros.errors import Hint, Suggestion
 
 _MAX_NAME: Final = 60
 _MAX_NAMES: Final = 50
-_CLIPPED: Final = reprlib.Repr()
+
+
+class _InOrder(reprlib.Repr):
+    """Abbreviates values, and keeps the order of the keys of a dictionary, which `reprlib` sorts."""
+
+    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
+        shown = islice(x.items(), self.maxdict if level > 0 else 0)
+        parts = [f"{self.repr1(key, level - 1)}: {self.repr1(value, level - 1)}" for key, value in shown]
+        return f"{{{', '.join([*parts, *([self.fillvalue] if len(parts) < len(x) else [])])}}}"
+
+
+_CLIPPED: Final = _InOrder()
 _CLIPPED.maxstring = _CLIPPED.maxother = 80
 _CLIPPED.maxlevel = 3
 _LONG: Final = 6
@@ -84,8 +96,8 @@ def clip(text: str, most: int = _MAX_NAME) -> str:
 def short_value(value: object) -> str:
     """Return the representation of any value, shortened for display.
 
-    >>> short_value({"text": "x" * 200})
-    "{'text': 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'}"
+    >>> short_value({"text": "x" * 100, "id": 1})
+    "{'text': 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx', 'id': 1}"
     """
     return _CLIPPED.repr(value)
 

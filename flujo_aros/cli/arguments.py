@@ -125,8 +125,8 @@ def run_input(options: Run | Submit) -> Any:
     Raises `UsageError` for invalid JSON, and for several values that are all text, since it is unclear how to join
     them.
     """
-    if options.json_input is not None:
-        return _json_input(options.json_input)
+    if options.json_input:
+        return _json_input(options.json_input[0])
     from flujo_aros.host import has_content  # imported here: `aros --help` needs no model host
 
     sources = options.sources

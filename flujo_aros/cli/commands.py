@@ -104,7 +104,7 @@ INPUT: Final = several(
     "such), @URL for an image or document at a URL, - for stdin. Write @@… for a string that begins with @. "
     "Repeatable: a question and images form one prompt.",
 )
-JSON_INPUT: Final = option(
+JSON_INPUT: Final = several(
     "--input-json JSON|@FILE|-",
     "The input of the run as JSON, e.g. an object whose fields templates read as {{ input.name }}. --input is always "
     "a string.",
@@ -217,7 +217,7 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
     """
 
     sources: list[str] = INPUT
-    json_input: str | None = JSON_INPUT
+    json_input: list[str] = JSON_INPUT
     as_json: bool = AS_JSON
     pairs: list[str] = PAIRS
     allow_degraded: bool = ALLOW_DEGRADED
@@ -345,7 +345,7 @@ class Plan(Command, Blueprint, Deps, module="plan"):
     """
 
     sources: list[str] = INPUT
-    json_input: str | None = JSON_INPUT
+    json_input: list[str] = JSON_INPUT
     as_json: bool = flag("--json", "Print the plan as one JSON document.")
 
 
@@ -534,7 +534,7 @@ class Replay(Command, Deps, module="runs"):
 
     run: str = RUN
     sources: list[str] = INPUT
-    json_input: str | None = JSON_INPUT
+    json_input: list[str] = JSON_INPUT
     step: str | None = option("--step STEP", "Only the replies to this step.")
     ladder: str | None = option("--ladder FILE", "A ladder as YAML or JSON: stages, max_calls, …")
     contract: str | None = option(
@@ -586,7 +586,7 @@ class Submit(Command, Blueprint, module="run"):
     """
 
     sources: list[str] = INPUT
-    json_input: str | None = JSON_INPUT
+    json_input: list[str] = JSON_INPUT
     rows: str | None = INPUTS
     db: str = DB
     queue: str = option("--queue NAME", "The queue to submit to.", "default")

@@ -493,12 +493,14 @@ def worker_command(options: commands.Worker) -> None:
 
 
 def _require_one_input(options: commands.Run | commands.Submit) -> None:
-    ways = {"--input": options.sources or None, "--input-json": options.json_input, "--inputs": options.rows}
+    ways = {"--input": options.sources or None, "--input-json": options.json_input or None, "--inputs": options.rows}
     passed = [way for way, value in ways.items() if value is not None]
     if not passed:
         raise UsageError("--input is required: a string, @FILE, or - for stdin; or --input-json for an object or list")
     if len(passed) > 1:
         raise UsageError(f"pass only one of {' and '.join(passed)}")
+    if len(options.json_input) > 1:
+        raise UsageError(f"--input-json is given {len(options.json_input)} times; pass one JSON value")
 
 
 def _input_of(row: Case) -> Any:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from flujo_aros.contract import Shape, TypeValues, compile_shape, path_of
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import UNLABELLED, Case
-from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.json_data import is_dict, is_list, schemas_in
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.step import Step
 from flujo_aros.pipeline.template import members_of
 from flujo_aros.spelling import nearest
+
+_MORE: Final = frozenset({"allOf", "if", "then", "else", "dependentSchemas", "dependencies", "$dynamicRef"})
+"""Keywords that may declare fields beside `properties`, which the shape does not hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +33,12 @@ class DeclaredFields:
 
     @classmethod
     def of(cls, pipeline: Pipeline) -> DeclaredFields | None:
-        """Return the fields of the output, or None if they are unknown."""
+        """Return the fields of the output, or None if they are unknown or may depend on its values."""
         last = pipeline.steps[-1]
         contract = last.facts.contract if isinstance(last, Step) else None
         if contract is None or contract.mode not in ("json", "tagged"):
+            return None
+        if any(_MORE & part.keys() for _, part in schemas_in(contract.json_schema)):
             return None
         if not isinstance(contract.values, TypeValues):
             return cls(last.name, contract.shape, typed=False)

@@ -56,7 +56,7 @@ from flujo_aros.reading.read import read
 from flujo_aros.recovery import PLAIN_TEXT, Degrade, Ladder, Retry, ladder_for
 from flujo_aros.redaction import SecretsIn
 from flujo_aros.settings import current_settings
-from flujo_aros.spelling import nearest
+from flujo_aros.spelling import nearest, short_value
 
 if TYPE_CHECKING:
     from flujo_aros.host import AbstractAgent, AgentRun, Prompt, StageRecord
@@ -120,16 +120,11 @@ class Coercion:
                 raise UsageError(f"coercion.allow.{kind} accepts only {CONVERSIONS[kind]!r}, not {wrong!r}")
 
 
-def _are_stages(value: Any) -> bool:
-    stages = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else None
-    return stages is not None and all(isinstance(each, (str, Mapping)) or hasattr(each, "stage") for each in stages)
-
-
 _COERCION: Final = Option(words="a Coercion", hint="use `Coercion(tolerant_level=1)`", fits=is_a("Coercion"))
 _STAGES: Final = Option(
     words="a list of stages, each a name or a mapping",
     hint='`stages=["retry"]`, even for a single one',
-    fits=_are_stages,
+    fits=lambda value: isinstance(value, (list, tuple)),
 )
 _LIMITS: Final = ("max_stages", "max_calls", "max_cost", "deadline", "adaptive")
 """The limits of a ladder, which are validated with it, as are the options of its stages."""
@@ -188,6 +183,10 @@ class Processing:
         if self.enforce_grammar and self.structured_output == "off":
             raise UsageError("enforce_grammar conflicts with structured_output: off; remove one of them")
         _check_precheck(self.reasoning_precheck)
+        for number, each in enumerate(self.stages or ()):
+            if not isinstance(each, (str, Mapping)) and not hasattr(each, "stage"):
+                message = f"processing.stages.{number} must be a stage, a name or a mapping, not {short_value(each)}"
+                raise UsageError(message, key=f"stages.{number}")
         self.ladder(Ladder())  # so that an invalid stage or limit raises immediately
 
     @property

@@ -112,6 +112,8 @@ def test_a_function_of_a_module_called_steps_is_not_taken_for_a_step() -> None:
             "output_schema: {title: str, n: int}",
             "write `type: object` with `properties: {title: {type: string}, n: {type: integer}}`",
         ),
+        ("output_schema: {title: str, note: str}", "`properties: {title: {type: string}, note: {type: string}}`"),
+        ("output_schema: {typ: string}", "did you mean 'type'?"),
         ("capabilities: [websearch]", "pydantic-ai has no capability 'websearch'; did you mean 'WebSearch'?"),
         (
             "deps_schema: {type: object}",
@@ -124,7 +126,20 @@ def test_a_function_of_a_module_called_steps_is_not_taken_for_a_step() -> None:
         ),
         ("tools: [shop.tools.find]", "a tool is package.module:name, not 'shop.tools.find'; write shop.tools:find"),
     ],
-    ids=["file", "python", "type", "name", "fields", "capability", "deps", "spec", "mcp", "tool"],
+    ids=[
+        "file",
+        "python",
+        "type",
+        "name",
+        "fields",
+        "like-keywords",
+        "misspelt",
+        "capability",
+        "deps",
+        "spec",
+        "mcp",
+        "tool",
+    ],
 )
 def test_an_error_in_an_agent_says_what_to_write(key: str, said: str) -> None:
     text = f"agents: {{a: {{model: 'openai:gpt-4o', {key}}}}}\n{STEP}"

@@ -532,12 +532,12 @@ def test_a_missing_function_is_reported_with_the_line_of_its_step(aros: Aros, mo
 
 
 def test_a_step_that_exits_does_not_decide_the_exit_code(aros: Aros) -> None:
-    """Its 3 would mean that the run is paused."""
+    """Its 3 would mean that the run is paused; like any exception it fails the step."""
     Path("shop.py").write_text("def leave(text):\n    raise SystemExit(3)\n")
     Path("b.yaml").write_text("steps:\n  - {name: one, uses: shop:leave}\n")
-    ended = aros("run", "b.yaml", "-i", "x", "--allow", "./shop.py")
-    assert (ended.exit_code, ended.stdout) == (1, "")
-    assert "your own code ended the command: it raised SystemExit (shop.py, line 2): 3" in ended.stderr
+    ended = aros("run", "b.yaml", "-i", "x", "--allow", "./shop.py", "--json")
+    document = json.loads(ended.stdout)
+    assert (ended.exit_code, document["status"], document["error"]["message"]) == (1, "failed", "SystemExit: 3")
 
 
 @pytest.mark.parametrize(
@@ -629,6 +629,7 @@ def test_an_object_is_passed_as_input_json(aros: Aros, tmp_path: Path, source: s
             "--input-json is not JSON: Expecting value, column 1; pass a plain string as --input",
         ),
         (("--input-json", "@no.json"), "--input-json: cannot read 'no.json': No such file or directory"),
+        (("--input-json", "1", "--input-json", "2"), "--input-json is given 2 times; pass one JSON value"),
         (("--input-json", "1", "--input", "x"), "pass only one of --input and --input-json"),
     ],
 )

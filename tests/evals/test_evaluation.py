@@ -415,6 +415,23 @@ def test_a_field_that_the_output_may_have_is_not_an_error() -> None:
     assert evaluate_sync(typed, [("a", {"kind": "bug", "note": ""})], check="output.kind == 'bug'").right == 1
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"if": {"required": ["title"]}, "then": {"properties": {"titles": {"type": "string"}}}},
+        {"dependentSchemas": {"title": {"properties": {"titles": {"type": "string"}}}}},
+        {"allOf": [{"properties": {"titles": {"type": "string"}}}]},
+        {"$ref": "#/$defs/more", "$defs": {"more": {"properties": {"titles": {"type": "string"}}}}},
+        {"anyOf": [{"properties": {"titles": {"type": "string"}}}, {"minProperties": 1}]},
+    ],
+    ids=["then", "dependent", "all", "ref", "any"],
+)
+def test_a_field_that_another_keyword_declares_is_not_an_error(more: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"title": {"type": "string"}}, **more}
+    runner = Runner(Step("sort", Agent(ScriptedModel('{"title": "a", "titles": "b"}')), schema))
+    assert evaluate_sync(runner, [Case("a")], check="output.titles == 'b'").right == 1
+
+
 def test_to_dict_is_plain_json_with_every_case() -> None:
     import json
 

@@ -150,6 +150,7 @@ WRONG: list[tuple[Make, str]] = [
     (lambda: Pipeline(CALL), "Pipeline: steps must be a list of steps, not Call("),  # type: ignore[arg-type]  # as above
     (lambda: Pipeline([CALL], name=3), "Pipeline: name must be a string, not 3"),  # type: ignore[arg-type]  # as above
     (lambda: Processing(stages="retry"), "processing.stages must be a list of stages, each a name or a mapping"),  # type: ignore[arg-type]  # as above
+    (lambda: Processing(stages=["retry", 5]), "processing.stages.1 must be a stage, a name or a mapping, not 5"),  # type: ignore[arg-type,list-item]  # as above
     (lambda: Processing(coercion={}), "processing.coercion must be a Coercion, not {}"),  # type: ignore[arg-type]  # as above
     (lambda: Processing(enforcement="repare"), "enforcement must be one of off, validate, repair,"),  # type: ignore[arg-type]  # as above
     (lambda: Processing(enforce_grammar="yes"), "processing.enforce_grammar must be True or False, not 'yes'"),  # type: ignore[arg-type]  # as above

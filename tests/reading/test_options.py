@@ -200,3 +200,7 @@ def test_the_representation_of_an_outcome_is_one_short_line() -> None:
     assert isinstance(rejected, Rejected)
     for each in (accepted, rejected, Degraded("y" * 5_000, rejected)):
         assert len(repr(each)) < 200
+
+
+def test_the_repr_of_an_accepted_value_keeps_the_order_of_its_keys() -> None:
+    assert repr(read('{"b": 1, "a": 2}', dict)) == "<Accepted clean: {'b': 1, 'a': 2}>"

@@ -183,7 +183,7 @@ class Processing:
         if self.enforce_grammar and self.structured_output == "off":
             raise UsageError("enforce_grammar conflicts with structured_output: off; remove one of them")
         _check_precheck(self.reasoning_precheck)
-        for number, each in enumerate(self.stages or ()):
+        for number, each in enumerate(cast("tuple[object, ...]", self.stages or ())):
             if not isinstance(each, (str, Mapping)) and not hasattr(each, "stage"):
                 message = f"processing.stages.{number} must be a stage, a name or a mapping, not {short_value(each)}"
                 raise UsageError(message, key=f"stages.{number}")

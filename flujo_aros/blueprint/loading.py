@@ -27,7 +27,7 @@ from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, TOO_MANY, Nod
 from flujo_aros.blueprint.environment import Chosen, rejected_endpoint
 from flujo_aros.blueprint.files import not_utf8, why_unread
 from flujo_aros.configured import hints_of, models_in, owner_of, sentence
-from flujo_aros.contract import TYPES, compile_schema, misspelt_in, type_word
+from flujo_aros.contract import TYPES, SchemaValues, compile_schema, misspelt_in, misspelt_of, type_word
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.host import AgentSpec, find_name_error
 from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, is_list, schemas_in, value_at
@@ -214,9 +214,10 @@ def parts_of(schema: Node) -> Iterator[tuple[str, Node]]:
         yield path, schema.nearest(place)
 
 
-def _misspelt_words(schema: Node) -> Iterator[tuple[Place, ContractError]]:
+def _misspelt_words(schema: Node, *, compiles: bool) -> Iterator[tuple[Place, ContractError]]:
     """Yield the misspelt words of a schema, each with its place: that of a key, or of a value."""
-    for error in misspelt_in(schema.plain()):
+    values = compile_schema(schema.plain()).values if compiles else None
+    for error in misspelt_of(values) if isinstance(values, SchemaValues) else misspelt_in(schema.plain()):
         is_key = error.suggestion is not None and error.path[-1] == error.suggestion.written
         yield (schema.key_at if is_key else schema.at)(error.path), error
 
@@ -516,7 +517,7 @@ class Loading:
         if "from" in node.members and not node.members.keys() & {"type", "properties", "enum", "anyOf"}:
             return self._type(node.members["from"], alone=typed and len(node.members) == 1, typed=typed)
         wrong: list[tuple[Place, str | ContractError]] = [*_invalid_parts(node)]
-        misspelt, empty = [*_misspelt_words(node)], [*_accepts_every_value(node)]
+        misspelt, empty = [*_misspelt_words(node, compiles=not wrong)], [*_accepts_every_value(node)]
         sure = len(node.members) == 1 and any(error.suggestion and error.suggestion.sure for _, error in misspelt)
         if empty and not sure and all(type_word(each.value) for each in node.members.values()):
             misspelt = []  # in `{title: str, note: str}` each key is a field

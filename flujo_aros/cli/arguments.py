@@ -16,7 +16,7 @@ import typer
 from flujo_aros.blueprint.files import SUFFIXES, not_utf8
 from flujo_aros.cli.commands import Deps, Limits, Models, Run, Submit
 from flujo_aros.cli.screen import say, stdout_reserved
-from flujo_aros.contract import Contract, compile_contract, require_keywords, written_contract
+from flujo_aros.contract import Contract, compile_contract, compile_schema, require_keywords, written_contract
 from flujo_aros.errors import BlueprintError, ContractError, UsageError, raised_words
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.modules import (
@@ -368,8 +368,7 @@ def _parsed_schema(text: str, name: str, option: str) -> dict[str, Any] | bool:
     if not is_dict(schema):
         raise UsageError(f"{option} {name!r}: a JSON Schema is an object, this is {type(schema).__name__}")
     try:
-        compile_contract(schema)
-        require_keywords(schema)
+        require_keywords(compile_schema(schema).values)
     except ContractError as error:
         raise UsageError(f"{option} {name!r}: {error}") from error
     return schema

@@ -66,6 +66,7 @@ from flujo_aros.contract.marks import (
 )
 from flujo_aros.contract.misspelt import (
     misspelt_in as misspelt_in,
+    misspelt_of as misspelt_of,
     require_keywords as require_keywords,
 )
 from flujo_aros.contract.schema import (

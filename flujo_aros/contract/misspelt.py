@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from flujo_aros.contract.schema import JsonSchema
-from flujo_aros.contract.validators import is_value_of, path_of, wrapped_in
+from flujo_aros.contract.validators import SchemaValues, Values, is_value_of, path_of, wrapped_in
 from flujo_aros.errors import ContractError, Hint, Suggestion
 from flujo_aros.json_data import ANNOTATING, CONSTRAINING, Place, is_dict, is_list, schemas_in
 from flujo_aros.spelling import nearest, only_near, short
@@ -99,19 +100,28 @@ def require_constraint(schema: JsonSchema) -> None:
             raise error
 
 
-def require_keywords(schema: JsonSchema) -> None:
+@lru_cache(maxsize=256)
+def misspelt_of(values: SchemaValues) -> tuple[ContractError, ...]:
+    """Return the misspelt words of a schema that compiles; a blueprint and its steps share one."""
+    return tuple(misspelt_in(values.json_schema))
+
+
+def require_keywords(values: Values[Any]) -> None:
     """Raise `ContractError` for the first misspelt word of a JSON Schema, and for a schema that accepts every value,
     because none of its keys is a keyword for one.
 
-    >>> require_keywords({"properties": {"age": {"minimun": 3}}})
+    >>> require_keywords(SchemaValues({"properties": {"age": {"minimun": 3}}}))
     Traceback (most recent call last):
         ...
     flujo_aros.errors.ContractError: at $.properties.age: 'minimun' is not a keyword of JSON Schema and would be \
 ignored; did you mean 'minimum'?
     """
-    for error in misspelt_in(schema):
+    if not isinstance(values, SchemaValues):
+        return  # a type
+    for error in misspelt_of(values):
         where = path_of(error.path[:-1])
         raise ContractError(f"{error}" if where == "$" else f"at {where}: {error}", error.path)
+    schema = values.json_schema
     unknown = [key for key in schema if key not in ANNOTATING and not key.startswith("x-")]
     if unknown and not CONSTRAINING & schema.keys():
         close = get_close_matches(unknown[0], CONSTRAINING, 1)

@@ -12,7 +12,7 @@ from functools import cached_property
 from textwrap import shorten
 from typing import Annotated, Any, Final, cast
 
-from flujo_aros.contract import Contract, Invalid, SchemaValues, compile_contract, require_keywords
+from flujo_aros.contract import Contract, Invalid, compile_contract, require_keywords
 from flujo_aros.host import Approval, Decision, Deferral, DeferredCall, Result
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
@@ -54,8 +54,8 @@ class Human(PipelineStep):
     def __post_init__(self) -> None:
         super().__post_init__()
         _ = self.contract, self._message  # so that errors are raised immediately
-        if self.contract is not None and isinstance(self.contract.values, SchemaValues):
-            require_keywords(self.contract.values.json_schema)
+        if self.contract is not None:
+            require_keywords(self.contract.values)
 
     @cached_property
     def contract(self) -> Contract[Any] | None:

@@ -696,9 +696,7 @@ class Step(TakesInput[T_co]):
         own = self.agent.output_schema if isinstance(self.agent, AgentSpec) else None
         for like in (None if where else self.contract, self.processing.schema, own):
             if like is not None and type_reference(like) is None:
-                made = compile_contract(like)
-                if isinstance(made.values, SchemaValues):
-                    require_keywords(made.values.json_schema)
+                require_keywords(compile_contract(like).values)
         _, source = _like(self)  # raises if `processing` has no effect
         if self.processing.enforcement == "off" and source == "agent" and not isinstance(self.agent, AgentSpec):
             self.refuse("`enforcement: off` has no effect on an agent with an output type; set its output_type=str")

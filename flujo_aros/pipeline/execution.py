@@ -562,9 +562,8 @@ def _consume(ended: BodyResult, around: Slot) -> BodyResult:
 
 
 class _Attempt:
-    """Holds the result of one attempt, which may be an exception of the step, `sys.exit` included. Pauses and
-    cancellation pass through.
-    """
+    """Holds the result of one attempt, which may be an `Exception` of the step. Pauses and cancellation pass
+    through."""
 
     __slots__ = ("settlement",)
 
@@ -576,7 +575,7 @@ class _Attempt:
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if not isinstance(raised, (Exception, SystemExit)) or isinstance(raised, PauseRun):
+        if not isinstance(raised, Exception) or isinstance(raised, PauseRun):
             return False
         self.settlement = Settlement(None, error=sentence_of(raised), exception=raised)
         return True

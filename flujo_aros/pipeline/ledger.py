@@ -358,7 +358,7 @@ def sentence_of(raised: BaseException) -> str:
     kind = type(raised).__name__
     if isinstance(raised, ArosError) and text:
         sentence = text
-    elif isinstance(raised, (Exception, SystemExit)):
+    elif isinstance(raised, Exception):
         sentence = f"{kind}: {text}" if text else kind
     else:
         sentence = f"cancelled: {text}" if text else "cancelled"

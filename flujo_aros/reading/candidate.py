@@ -347,7 +347,7 @@ def judge(
     candidate.node, candidate.edits, candidate.cut = parsed.node, list(parsed.edits), parsed.cut
     candidate.end = parsed.end
     if _holds_dots(text, candidate.start, parsed.end):
-        words = "dots in place of an item or a key: something was left out"
+        words = "an item or a key only stands for others: something was left out"
         return candidate.mark_rejected(Reason.AMBIGUOUS, Issue("$", "elided", words))
     if (slot := placeholder_in(text[candidate.start : parsed.end], contract.shape.named)) is not None:
         words = f"{slot!r} is a placeholder for a value"

@@ -138,7 +138,8 @@ _COMMENTED: Final = expression(r"^[ \t]*(?://|#)[ \t]*\Z", re.M)
 
 
 def is_commented_out(text: str, chosen: Span) -> bool:
-    """Return whether a value is in a comment, next to other text.
+    """Return whether a value is in a comment: on a line that begins with `//` or `#`, or in `<!-- -->` next to other
+    text.
 
     >>> is_commented_out("I cannot say. <!-- {} -->", Span(19, 21))
     True
@@ -313,9 +314,9 @@ def _rest_before(
     if not others and is_compared(text, chosen.start, 0):
         return f"{denied}: {label[-60:]!r}"
     is_sample = phrases.SAMPLE.search(label) is not None and not (others and correction_in(label))
-    return (
-        "it is an example in a reply that gives no answer" if is_sample and _gives_none(text, chosen, behind) else None
-    )
+    if is_sample and _gives_none(text, chosen, behind):
+        return "it is an example in a reply that gives no answer"
+    return None
 
 
 def _gives_none(text: str, chosen: Span, behind: str) -> bool:

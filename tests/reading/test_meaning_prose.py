@@ -1193,3 +1193,19 @@ def test_an_answer_in_a_sentence_or_before_a_second_look_is_accepted(reply: str)
 def test_a_comment_with_a_word_for_an_omission_is_a_comment(comment: str) -> None:
     """Only a comment that says nothing else stands for what was left out."""
     assert read(f'{{"code": "PX-20", {comment}\n"shelf": "C7"}}', Parcel).value.shelf == "C7"
+
+
+def test_a_reason_that_names_another_choice_corrects_nothing() -> None:
+    """What follows `because` explains the value before it."""
+    behind = "Insured is false because only air parcels are insured."
+    assert read(f"{SPOKEN}\n\n{behind}", Parcel).value.carrier == "sea"
+
+
+def test_the_full_name_of_a_boolean_is_enough_to_deny_it() -> None:
+    """A name of two words counts as one mention."""
+
+    class Lead(BaseModel):
+        name: str
+        decision_maker: bool
+
+    assert not read('{"name": "Ann", "decision_maker": true}\n\n`decision_maker` is false.', Lead)

@@ -1297,6 +1297,7 @@ def test_a_comment_that_stands_for_more_items_rejects_the_reply(said: str) -> No
 def test_a_network_share_with_single_backslashes_keeps_the_two_at_its_beginning() -> None:
     assert read(r'{"name": "\\filer\teams\north"}', Person).value.name == r"\\filer\teams\north"
     assert read(r'{"name": "\\\\filer\\teams"}', Person).value.name == r"\\filer\teams"
+    assert read(r'{"name": "see \\filer\teams"}', Person).value.name.startswith("see ")
 
 
 @pytest.mark.parametrize(

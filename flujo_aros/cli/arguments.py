@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import typer
-
 from flujo_aros.blueprint.files import SUFFIXES, not_utf8
 from flujo_aros.cli.commands import Deps, Limits, Models, Run, Submit
 from flujo_aros.cli.screen import say, stdout_reserved
@@ -36,7 +34,6 @@ from flujo_aros.spelling import nearest
 
 if TYPE_CHECKING:
     from flujo_aros.evals.replies import ReplyCache
-    from flujo_aros.pipeline.model import Pipeline
     from flujo_aros.pipeline.per_minute import PerMinute
     from flujo_aros.telemetry.journal import Journal
     from flujo_aros.telemetry.records import Story
@@ -45,16 +42,15 @@ if TYPE_CHECKING:
 def chosen_models(options: Models) -> dict[str, Any]:
     """Return the models that --model and --profile select, as arguments for `load_blueprint`.
 
-    Raises `typer.BadParameter` for two models for all agents.
+    Raises `UsageError` for two models for all agents.
     """
     models = options.models
     incomplete = next((each for each in models if _is_pair(each) and not all(each.split("=", 1))), None)
     if incomplete is not None:
-        words = f"write OLD=NEW, the name of an agent or a model and the model to use instead, not {incomplete!r}"
-        raise typer.BadParameter(words, param_hint="'--model'")
+        words = "write OLD=NEW, the name of an agent or a model and the model to use instead"
+        raise UsageError(f"--model: {words}, not {incomplete!r}")
     if len(models) > 1 and not all(map(_is_pair, models)):
-        words = "pass one model for all agents, or OLD=NEW for each model to replace"
-        raise typer.BadParameter(words, param_hint="'--model'")
+        raise UsageError("--model: pass one model for all agents, or OLD=NEW for each model to replace")
     if models and not _is_pair(models[0]):
         return {"models": models[0], "profile": options.profile}
     return {"models": dict(each.split("=", 1) for each in models) or None, "profile": options.profile}
@@ -70,16 +66,6 @@ def per_minute(options: Limits) -> dict[str, PerMinute]:
     from flujo_aros.pipeline.per_minute import PerMinute  # imported here: only runs need the model host
 
     return dict(PerMinute.parse(each) for each in options.limits)
-
-
-def warn_of_unpriced(options: Limits, pipeline: Pipeline) -> None:
-    """Warn that --max-cost does not count the calls of models without a known price."""
-    from flujo_aros.host import has_known_price  # imported here, as above
-
-    unpriced = [] if options.max_cost is None else [name for name in pipeline.models if not has_known_price(name)]
-    if unpriced:
-        effect = "does not count their calls" if len(unpriced) < len(pipeline.models) else "has no effect"
-        say(f"--max-cost {effect}: no price is known for {', '.join(unpriced)}", style="yellow")
 
 
 @contextmanager

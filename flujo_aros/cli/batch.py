@@ -195,7 +195,6 @@ def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source:
     from flujo_aros.pipeline.per_minute import CallsPerMinute
 
     deps = args.given_deps(options)
-    args.warn_of_unpriced(options, pipeline)
     cost = None if options.max_cost is None else Decimal(str(options.max_cost))
     stop = Stop(cost, options.max_failures, options.max_same_failures or None, case="row")
     with args.open_cache(options.cache) as cache, CaseFile(source, "--inputs") as rows, ResultsFile(output) as results:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +19,7 @@ from flujo_aros.cli.render import figure, fitted_table, used
 from flujo_aros.cli.screen import Text, print_json, say, stderr_console, stdout_console, stdout_reserved, worded
 from flujo_aros.cli.shown import without_secrets
 from flujo_aros.errors import UsageError
-from flujo_aros.evals.cases import Case, CaseFile, invalid_rows, write_dataset
+from flujo_aros.evals.cases import Case, CaseFile, write_dataset
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.runner import Runner
@@ -38,14 +38,13 @@ def eval_command(options: Eval) -> None:
     """Evaluate the blueprint and the blueprints of --against, and print the counts."""
     from flujo_aros.evals.replies import Replies
 
-    pipeline = _load(options)
+    pipeline = _load(options, options.max_cost)
     check_deps(pipeline, options)
     judging = _judge(options)
     others = [(str(each), _other(each, pipeline, options)) for each in options.against]
     cases = _cases(options.rows, options.first)
     if options.save is not None:
         say(f"{counted(write_dataset(cases, options.save), 'row')} written to {options.save}")
-    args.warn_of_unpriced(options, pipeline)
     with args.open_cache(options.cache) as kept:
         alike = ("match", "check", "concurrency", "max_cost", "max_failures")
         given: dict[str, Any] = {
@@ -64,7 +63,7 @@ def eval_command(options: Eval) -> None:
         documents = [{**each.to_dict(), "file": name} for name, each in zip(names, found, strict=True)]
         print_json({**documents[0], "against": documents[1:]} if others else documents[0])
     else:
-        _print(found, names, stdout_console(), len(cases))
+        _print(found, names, stdout_console(), cases)
     missed = _missed_thresholds(found[0], len(cases), options.min_right, options.max_wrong)
     for words in missed:
         say(words, style="yellow")
@@ -72,9 +71,9 @@ def eval_command(options: Eval) -> None:
         raise typer.Exit(_MISSED)
 
 
-def _load(options: Blueprint) -> Pipeline:
+def _load(options: Blueprint, max_cost: float | None = None) -> Pipeline:
     pipeline = load_to_run(options)
-    check_ready(options.blueprint, pipeline)
+    check_ready(options.blueprint, pipeline, max_cost)
     return pipeline
 
 
@@ -110,13 +109,10 @@ def _other(file: Path, pipeline: Pipeline, options: Eval) -> Pipeline:
 
 def _cases(rows: str, first: int | None) -> list[Case]:
     with CaseFile(rows, "ROWS") as file:
-        cases = [case for number, case in enumerate(file) if first is None or number < first]
+        cases = file.first(first)
         if file.unapplied:
             names = ", ".join(file.unapplied)
             stderr_console().print(f"not applied, because only pydantic-evals supports them: {names}")
-    wrong = invalid_rows(cases)
-    if wrong:
-        raise UsageError(f"ROWS: {wrong}")
     if not cases:
         raise UsageError(f"ROWS: there are no rows in {rows!r}")
     if not any(case.labelled for case in cases):
@@ -183,7 +179,7 @@ def _percent(share: float | None) -> str:
     return f"{words}%"
 
 
-def _print(found: Sequence[Evaluation], names: Sequence[str], console: Console, total: int) -> None:
+def _print(found: Sequence[Evaluation], names: Sequence[str], console: Console, cases: Sequence[Case]) -> None:
     first = found[0]
     others = [verdict for verdict in ("unjudged", "unrecorded") if any(verdict in each.counts for each in found)]
     console.print(_table([_row(name, each, others) for name, each in zip(names, found, strict=True)], console))
@@ -202,9 +198,9 @@ def _print(found: Sequence[Evaluation], names: Sequence[str], console: Console, 
         fields = counted(repaired.total, "repaired field")
         console.print(f"{fields}: {_percent(repaired.share)} right", soft_wrap=True)
     _print_differences(found, names, console)
-    _print_wrong(first, console)
+    _print_wrong(first, {case.key: case.place for case in cases}, console)
     console.print()
-    for line in _closing(first, total):
+    for line in _closing(first, len(cases)):
         console.print(Text(line, style="dim"), soft_wrap=True)
 
 
@@ -240,16 +236,17 @@ def _model_row(share: Share) -> dict[str, Text]:
     return {"model": Text(share.name), **counts, **used(share.usage)}
 
 
-def _print_wrong(found: Evaluation, console: Console) -> None:
-    """Print the rows that are not right, wrong ones first, since a refusal does no harm."""
+def _print_wrong(found: Evaluation, places: Mapping[str, str], console: Console) -> None:
+    """Print the rows that are not right, with their lines, wrong ones first, since a refusal does no harm."""
     bad = [each for verdict in _NOT_RIGHT for each in found.results if each.verdict == verdict]
     if bad:
         console.print()
     width = max((len(each.verdict) for each in bad[:_SHOWN]), default=0)
     for each in bad[:_SHOWN]:
+        key = json.dumps(each.id, sort_keys=True)
         line = Text.assemble(
             (each.verdict.value.ljust(width), _STYLE.get(each.verdict.value, "dim")),
-            f"  row {json.dumps(each.id)}: {without_secrets(each.why.partition(chr(10))[0])}",
+            f"  row {key}{places[key]}: {without_secrets(each.why.partition(chr(10))[0])}",
             (f"  {each.run_id[:8]}", "dim"),
         )
         console.print(line, soft_wrap=True)

@@ -171,7 +171,7 @@ def init_command(options: Init) -> None:
     """Write the blueprint and its schema, and print what to do next."""
     file, model = options.file, options.model
     if file.suffix not in (".yaml", ".yml"):
-        raise typer.BadParameter(f"a blueprint ends in .yaml, not {str(file)!r}", param_hint="'FILE'")
+        raise UsageError(f"FILE: a blueprint ends in .yaml, not {str(file)!r}")
     if file.exists():
         raise UsageError(f"{str(file)!r} already exists; choose another name")
     text = files("flujo_aros.cli").joinpath(_FIRST).read_text(encoding="utf-8").replace("local:smollm2", model)

@@ -7,7 +7,6 @@ import os
 import sys
 import warnings
 from difflib import get_close_matches
-from io import StringIO
 from types import TracebackType
 from typing import Annotated, Any, Final, TextIO
 
@@ -132,21 +131,10 @@ def main() -> None:
     try:
         code = command.main(prog_name="aros", standalone_mode=False)
     except _WRONG_USAGE as error:
-        words = StringIO()
-        if getattr(error, "possibilities", None):  # typer suggests any names that begin with "--"
-            error.possibilities = get_close_matches(error.option_name, error.possibilities, 1, 0.8)
-        takes = (
-            {name for each in error.ctx.command.params for name in each.opts} if error.ctx is not None else set[str]()
-        )
-        if "extra argument" in error.message and "--input" in takes:
-            error.message += "; pass the input as an option: --input TEXT"
-        if error.message.startswith("Input should be"):  # a sentence of pydantic
-            low, high = (getattr(getattr(error, "param", None), end, None) for end in ("min", "max"))
-            between = f"Input should be between {low:g} and {high:g}" if None not in (low, high) else error.message
-            error.message = between.replace("Input should", "it must", 1)
-        error.show(words)
-        message = words.getvalue().replace("Value error, ", "", 1)  # a prefix of pydantic
-        sys.stderr.write(for_people(message))  # the argument may be the name of a file
+        if error.message.startswith("Usage: "):  # a command without its arguments, which shows its help
+            error.show()
+        else:
+            _complain(_describe_usage(error))
         sys.exit(error.exit_code)
     except typer.Abort:
         sys.exit(FAILED)
@@ -196,6 +184,23 @@ def _complain(message: str) -> None:
     from flujo_aros.cli.screen import complain  # imported here, because help needs no rich
 
     complain(message)
+
+
+def _describe_usage(error: Any) -> str:
+    """Return an error of typer in one sentence, with what to do."""
+    if getattr(error, "possibilities", None):  # typer suggests any names that begin with "--"
+        error.possibilities = get_close_matches(error.option_name, error.possibilities, 1, 0.8)
+    if error.message.startswith("Input should be"):  # a sentence of pydantic
+        low, high = error.param.min, error.param.max
+        between = f"Input should be between {low:g} and {high:g}" if None not in (low, high) else error.message
+        error.message = between.replace("Input should", "it must", 1)
+    words = error.format_message().removesuffix(".").replace("Value error, ", "", 1)  # a prefix of pydantic
+    if error.ctx is None or "; " in words:
+        return str(words)
+    takes_input = any("--input" in each.opts for each in error.ctx.command.params)
+    if "extra argument" in words and takes_input:
+        return f"{words}; pass the input as an option: --input TEXT"
+    return f"{words}; see `{error.ctx.command_path} --help`"
 
 
 def _describe(error: ArosError) -> str:

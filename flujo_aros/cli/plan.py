@@ -122,8 +122,9 @@ def use_modules(options: Modules) -> tuple[str, ...]:
     return tuple(options.allow)
 
 
-def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
-    """Print warnings about keys without effect to stderr; raise for steps that cannot run and unavailable models.
+def check_ready(blueprint: Path, pipeline: Pipeline, max_cost: float | None = None) -> None:
+    """Print warnings about keys and cost limits without effect to stderr; raise for steps that cannot run and
+    unavailable models.
 
     Raises `BlueprintError` for such steps and unknown local models, `UsageError` for other models without their key or
     package.
@@ -139,6 +140,21 @@ def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
         _check_model(blueprint, step)
     for warning in pipeline.warnings:
         say(Text.assemble(("warning: ", "yellow"), warning))
+    if max_cost is not None:
+        _warn_of_unpriced("--max-cost", pipeline.models)
+    for step in every_step(pipeline):
+        if step.usage_limits is not None and step.usage_limits.max_cost is not None:
+            _warn_of_unpriced(f"step {step.name!r}: usage_limits.max_cost", step.models)
+
+
+def _warn_of_unpriced(limit: str, models: frozenset[str]) -> None:
+    """Warn that a limit does not count the calls of models without a known price."""
+    from flujo_aros.host import has_known_price
+
+    unpriced = [name for name in sorted(models) if not has_known_price(name)]
+    if unpriced:
+        effect = "does not count their calls" if len(unpriced) < len(models) else "has no effect"
+        say(f"{limit} {effect}: no price is known for {', '.join(unpriced)}", style="yellow")
 
 
 def check_deps(pipeline: Pipeline, options: Deps) -> None:

@@ -36,7 +36,7 @@ from flujo_aros.telemetry.reply import ShownReply
 def read_command(options: Read) -> None:
     """Print the value, or the reason why there is none."""
     if options.explain and options.as_json:
-        raise typer.BadParameter("choose one of --explain and --json")
+        raise UsageError("choose one of --explain and --json")
     contract = args.given_contract(options.schema, options.where, options.folders)
     hint = "; REPLY is the name of a file, and the text of a reply belongs on stdin"
     text = args.given_text("-") if options.reply == "-" else args.file_text(options.reply, "REPLY", hint)

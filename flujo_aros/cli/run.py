@@ -57,7 +57,7 @@ from flujo_aros.cli.shown import new_mask
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.ensemble.views import render_stats
 from flujo_aros.errors import BlueprintError, UsageError
-from flujo_aros.evals.cases import Case, CaseFile, invalid_rows
+from flujo_aros.evals.cases import Case, CaseFile
 from flujo_aros.events import Event, RunFinished, StepFinished, StepStarted, TextDelta, TextReplaced
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.model import Pipeline
@@ -84,7 +84,7 @@ def run_command(options: Run) -> None:
     if options.rows is not None and options.output is None:
         raise UsageError("--inputs needs --output FILE for the results")
     check_modules(options.blueprint, loaded)
-    check_ready(options.blueprint, pipeline)
+    check_ready(options.blueprint, pipeline, None if options.rows is None else options.max_cost)
     check_deps(pipeline, options)
     if options.rows is not None and options.output is not None:
         raise typer.Exit(run_batch(options, pipeline, context, options.rows, options.output))
@@ -95,7 +95,7 @@ def run_command(options: Run) -> None:
                 "max_cost": "; for one run, write `usage_limits: {max_cost: …}` at a step",
             }.get(name, "")
             option = "--limit" if name == "limits" else f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(f"needs --inputs{why}", param_hint=f"'{option}'")
+            raise UsageError(f"{option} needs --inputs{why}")
     task: dict[str, Any] = {"input": args.run_input(options), "context": context}
     task["deps"] = args.given_deps(options)
     run, stream, as_json = partial(Runner.run, **task), partial(Runner.stream, **task), options.as_json
@@ -116,7 +116,7 @@ def run_command(options: Run) -> None:
 def ensemble_command(options: commands.Ensemble) -> None:
     """Run the blueprint with these options for its ensembles."""
     if len(options.sources) > 1:
-        raise typer.BadParameter("is given more than once; an ensemble begins with one text", param_hint="'--input'")
+        raise UsageError("--input is given more than once; an ensemble begins with one text")
     log = options.log
     # the run may be resumed from another folder
     where = log if log is None or "://" in log else str(Path(log).resolve())
@@ -321,7 +321,7 @@ def _resume_durably(options: Resume, run: str, db: str) -> tuple[RunResult, str,
             raise not_waiting(row.run_id, row.status)
         document = stored_blueprint(engine, row, "answer it from there: handle.answer(...)")
         if options.answer is None and not at_a_terminal():
-            raise typer.BadParameter(f"missing; the run asks: {row.paused['message']}", param_hint="'--answer'")
+            raise UsageError(f"--answer is missing; the run asks: {row.paused['message']}")
         executed, allowed = executing(engine, document, options), allowing(options, models=False)
 
         def proceed(_: PausedRun, text: str) -> RunResult:
@@ -433,10 +433,7 @@ def submit_command(options: commands.Submit) -> None:
         inputs = [(args.run_input(options), context, run_id)]
     else:
         with CaseFile(rows, "--inputs") as cases:
-            found = list(cases)
-        wrong = invalid_rows(found)
-        if wrong:
-            raise UsageError(f"--inputs: nothing was submitted: {wrong}")
+            found = cases.first()
         inputs = [(_input_of(row), {**context, **row.context}, run_id and f"{run_id}-{row.id}") for row in found]
     queued: dict[str, Any] = {each: getattr(options, each) for each in ("queue", "priority", "partition")}
     with open_engine(options.db, create=True) as engine:
@@ -560,7 +557,7 @@ def status_command(options: commands.Status) -> None:
     from flujo_aros.durable.store import DAMAGED
 
     if options.run is None and options.follow:
-        raise typer.BadParameter("needs a RUN, such as `last`", param_hint="'--follow'")
+        raise UsageError("--follow needs a RUN, such as `last`")
     with open_engine(options.db) as engine:
         if options.run is None:
             found = engine.store.runs(limit=options.limit)

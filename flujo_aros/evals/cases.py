@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final, Self, cast
 
@@ -98,10 +99,10 @@ class CaseFile:
     """
 
     def __init__(self, source: str | Path, option: str = "cases") -> None:
-        self._option = option
         self._dataset: list[Case] | None = None
         self._lines: IO[bytes] | None = None
         self._name = "stdin" if str(source) == "-" else str(source)
+        self._where = f"{option}: {self._name if self._name == 'stdin' else repr(self._name)}"
         self._folder = Path() if str(source) == "-" else Path(source).parent
         self.unapplied: tuple[str, ...] = ()
         """The evaluators of a dataset of pydantic-evals that only pydantic-evals can apply."""
@@ -131,6 +132,14 @@ class CaseFile:
         for _, case in self._numbered():
             yield case
 
+    def first(self, number: int | None = None) -> list[Case]:
+        """Return the first cases, by default all. Raises `UsageError` that names the lines of invalid ones."""
+        cases = list(islice(self, number))
+        errors = [case.error for case in cases if case.error is not None]
+        if errors:
+            raise UsageError(f"{self._where}: {_listed(errors)}")
+        return cases
+
     def _numbered(self) -> Iterator[tuple[int, Case]]:
         """Yield the cases, each with the number of its line, or in a dataset with its own, from 0."""
         if self._dataset is not None:
@@ -152,14 +161,14 @@ class CaseFile:
             return data.decode("utf-8-sig" if line == 1 else "utf-8")
         except UnicodeDecodeError as error:
             problem = str(BlueprintError(f"line {line}", [not_utf8(data, error.start)]))
-            raise UsageError(f"{self._option}: {problem}") from error
+            raise UsageError(f"{self._where}: {problem}") from error
 
     def _scan(self) -> None:
         seen: dict[str, list[int]] = {}
         for number, case in self._numbered():
             if case.error and self.total == 0 and self._is_one_array():
                 raise UsageError(
-                    f"{self._option}: the file is a single JSON array; write one JSON value per line, for example with "
+                    f"{self._where}: the file is a single JSON array; write one JSON value per line, for example with "
                     "`jq -c '.[]'`"
                 )
             seen.setdefault(case.key, []).append(number)
@@ -172,7 +181,7 @@ class CaseFile:
         ]
         if same:
             more = "a row without an id gets its number, counted from 0"
-            raise UsageError(f"{self._option}: {_listed(same)}; {more}")
+            raise UsageError(f"{self._where}: {_listed(same)}; {more}")
 
     def _is_one_array(self) -> bool:
         if self._lines is None:
@@ -194,11 +203,6 @@ def _listed(problems: Sequence[str]) -> str:
     """Return problems as one line each, of which the first few are shown."""
     left = len(problems) - _LISTED
     return "\n".join([*problems[:_LISTED], *([f"and {left} more"] if left > 0 else [])])
-
-
-def invalid_rows(cases: Iterable[Case]) -> str:
-    """Return the errors of the invalid rows, one on each line, or an empty string if there are none."""
-    return _listed([case.error for case in cases if case.error is not None])
 
 
 def _seekable(source: str, option: str) -> IO[bytes]:

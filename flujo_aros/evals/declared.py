@@ -82,12 +82,14 @@ class DeclaredFields:
 
 
 def reject_unknown_in(cases: Sequence[Case], check: Condition) -> None:
-    """Raise `UsageError` for a check that reads a field of `expected` or `input` which none of these cases has."""
+    """Raise `UsageError` for a check that reads a field of `expected` or `input` which none of these cases has, unless
+    `.get` reads it.
+    """
     for read in check.reads:
         if read.root not in ("expected", "input"):
             continue
         values = [getattr(case, read.root) for case in cases]
-        for number, key in enumerate(read.path):
+        for number, key in enumerate(read.path[: read.needed]):
             if not isinstance(key, str):
                 break  # lists may have any length
             members = [found for value in values if (found := members_of(value)) is not None]

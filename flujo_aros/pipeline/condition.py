@@ -379,9 +379,9 @@ class Condition(Source):
         return template_error(self.where, hint, place)
 
     def _reads(self) -> Iterator[Read]:
-        for name, path in _chains(self._tree, frozenset()):
+        for name, path, needed in _chains(self._tree, frozenset()):
             offset = self._offset(name)
-            yield Read(name.id, output_path(name.id, path), offset, *place_in(self.source, offset))
+            yield Read(name.id, output_path(name.id, path), offset, *place_in(self.source, offset), needed)
 
     def _offset(self, node: ast.expr) -> int:
         """Return the offset of a node in the source. Python counts bytes, plus one for the added bracket."""
@@ -503,7 +503,7 @@ def _call_error(node: ast.Call) -> str | None:
     if isinstance(node.func, ast.Name):
         kind, name, known = "function", node.func.id, tuple(FUNCTIONS)
     elif isinstance(node.func, ast.Attribute):
-        if any(each.id == "steps" and not path for each, path in _chains(node.func.value, frozenset())):
+        if any(each.id == "steps" and not path for each, path, _ in _chains(node.func.value, frozenset())):
             return f"`steps` has no method {node.func.attr!r}; write steps.NAME, the value of the step NAME"
         kind, name, known = "method", node.func.attr, METHODS
     else:
@@ -511,8 +511,12 @@ def _call_error(node: ast.Call) -> str | None:
     return None if name in known else nearest(name, known, closed=True).after(f"unknown {kind} {name!r}")
 
 
-def _chains(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[ast.Name, tuple[str | int, ...]]]:
-    """Yield every name that is read and not bound by a `for`, with the constant keys that follow it."""
+_Chain: TypeAlias = tuple[ast.Name, tuple[str | int, ...], int | None]
+"""A name, the constant keys that follow it, and the number of them before the first `.get`, or None for all."""
+
+
+def _chains(node: ast.AST, bound: frozenset[str]) -> Iterator[_Chain]:
+    """Yield every name that is read and not bound by a `for`."""
     path: list[str | int] = []
     inner = node
     while isinstance(inner, (ast.Attribute, ast.Subscript)):
@@ -525,12 +529,12 @@ def _chains(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[ast.Name, tu
         inner = inner.value
     if isinstance(inner, ast.Name):
         if inner.id not in bound and inner.id not in CONSTANTS:
-            yield inner, tuple(path)
+            yield inner, tuple(path), None
         return
     yield from _parts(inner, bound)
 
 
-def _parts(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[ast.Name, tuple[str | int, ...]]]:
+def _parts(node: ast.AST, bound: frozenset[str]) -> Iterator[_Chain]:
     """Yield the names that are read in the parts of a node that is not itself a name."""
     parts = list(ast.iter_child_nodes(node))
     if isinstance(node, ast.GeneratorExp):
@@ -545,14 +549,14 @@ def _parts(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[ast.Name, tup
         yield from _chains(part, bound)
 
 
-def _got(
-    call: ast.Call, called: ast.Attribute, bound: frozenset[str]
-) -> Iterator[tuple[ast.Name, tuple[str | int, ...]]]:
+def _got(call: ast.Call, called: ast.Attribute, bound: frozenset[str]) -> Iterator[_Chain]:
     """Yield the object of a method call; `a.get('b')` reads `a.b`."""
     key = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
-    for name, path in _chains(called.value, bound):
-        known = called.attr == "get" and isinstance(key, str)
-        yield name, (*path, cast("str", key)) if known else path
+    for name, path, needed in _chains(called.value, bound):
+        if called.attr == "get" and isinstance(key, str):
+            yield name, (*path, key), len(path) if needed is None else needed
+        else:
+            yield name, path, needed
 
 
 def _is_step(node: ast.expr) -> TypeGuard[ast.Attribute | ast.Subscript]:

@@ -40,7 +40,8 @@ class Read:
     """One reference to a name: the name, the constant keys that follow, and its position.
 
     `steps.draft.output.title` has root "steps" and path ("draft", "output", "title"). `offset` counts characters of
-    the source from 0, `line` and `column` count from 1.
+    the source from 0, `line` and `column` count from 1. `needed` is the number of keys before the first `.get`, which
+    allows for the absence of its key; None means all.
     """
 
     root: str
@@ -48,6 +49,7 @@ class Read:
     offset: int
     line: int
     column: int
+    needed: int | None = None
 
     @property
     def step(self) -> str | None:

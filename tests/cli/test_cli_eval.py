@@ -76,7 +76,7 @@ def test_the_tables_show_rows_trust_and_fields(aros: Aros, server: ModelServer) 
     assert re.match(r"triage.yaml +3 +2 \(66.7%\) +1 \(33.3%\) +0 \(0%\) +3 +3,000 \+ 300 +\$0.0006", head[1])
     assert re.search(r"^clean +1 +1 +50%$", ended.stdout, re.M)
     assert re.search(r"^urgent +2 +1 +66.7%$", ended.stdout, re.M)
-    assert 'wrong  row "b": urgent is false, expected true' in ended.stdout
+    assert 'wrong  row "b" (rows.jsonl, line 2): urgent is false, expected true' in ended.stdout
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ def test_a_check_that_cannot_be_evaluated_leaves_rows_unjudged(aros: Aros, serve
     ended = evaluated(aros, "--check", "output.category > 0", "--max-wrong", "0.5")
     assert ended.exit_code == 1
     assert "2 rows unjudged, so the limits cannot be checked" in ended.stderr
-    assert "unjudged  row \"a\": check 'output.category > 0', column 1: " in ended.stdout
-    assert 'wrong     row "b": urgent is false, expected true' in ended.stdout
+    assert "unjudged  row \"a\" (rows.jsonl, line 1): check 'output.category > 0', column 1: " in ended.stdout
+    assert 'wrong     row "b" (rows.jsonl, line 2): urgent is false, expected true' in ended.stdout
 
 
 def test_the_unjudged_rows_of_the_limits_are_those_of_the_table(aros: Aros, server: ModelServer) -> None:
@@ -218,7 +218,7 @@ def test_a_judge_is_a_model_or_a_blueprint(aros: Aros, server: ModelServer) -> N
     assert (ended.exit_code, len(server.prompts)) == (0, 4)
     server.answer = lambda prompt: '{"why": "it is", "right": false}' if "expected" in prompt else answer(prompt)
     other = evaluated(aros, "--judge", "openai-chat:gpt-4o-mini")
-    assert 'wrong  row "b": it is' in other.stdout
+    assert 'wrong  row "b" (rows.jsonl, line 2): it is' in other.stdout
 
 
 def test_rows_are_written_as_a_dataset_and_read_as_one(aros: Aros, server: ModelServer) -> None:
@@ -246,15 +246,15 @@ def test_evaluators_that_are_not_applied_are_named(aros: Aros, server: ModelServ
         ("", "there are no rows in 'rows.jsonl'"),
         (
             '{"input": "a", "expected": 1}\n{oops\n',
-            "ROWS: line 2 is not JSON: Expecting property name enclosed in double quotes, column 2; expected one JSON",
+            "ROWS: 'rows.jsonl': line 2 is not JSON: Expecting property name enclosed in double quotes, column 2; expected one JSON",
         ),
         (
             '\n{"input": "a", "check": "output.a >"}\n{oops\n',
-            "ROWS: line 2: check 'output.a >': not an expression: invalid syntax\n  line 3 is not JSON",
+            "ROWS: 'rows.jsonl': line 2: check 'output.a >': not an expression: invalid syntax\n  line 3 is not JSON",
         ),
         (
             '{"input": "a", "id": 1}\n\n{"input": "a", "id": 1}\n{"input": "a", "id": 2}\n{"input": "a", "id": 2}\n',
-            "ROWS: lines 1 and 3 have the same id 1\n  lines 4 and 5 have the same id 2; a row without an id",
+            "ROWS: 'rows.jsonl': lines 1 and 3 have the same id 1\n  lines 4 and 5 have the same id 2; a row without an id",
         ),
     ],
 )
@@ -285,6 +285,18 @@ def test_a_cost_limit_without_effect_is_reported_once_before_the_first_call(
     ended = aros(*command, "--max-cost", "1", "--model", model)
     assert ended.stderr.startswith(f"--max-cost has no effect: no price is known for {model}\n")
     assert ended.stderr.count("--max-cost") == 1
+
+
+def test_a_cost_limit_of_a_step_without_effect_is_reported_before_the_first_call(
+    aros: Aros, server: ModelServer
+) -> None:
+    limited = BLUEPRINT.replace('input }}"}', 'input }}", usage_limits: {max_cost: 0.5}}')
+    Path("limited.yaml").write_text(limited, encoding="utf-8")
+    assert "no price is known" not in aros("run", "limited.yaml", "--input", "hello").stderr
+    model = f"openai:no-such-model@{server.environment['OPENAI_BASE_URL']}"
+    ended = aros("run", "limited.yaml", "--input", "hello", "--model", model)
+    words = f"step 'sort': usage_limits.max_cost has no effect: no price is known for {model}\n"
+    assert ended.stderr.startswith(words)
 
 
 def test_a_share_beyond_its_range_is_an_error_that_names_the_option_and_the_range(

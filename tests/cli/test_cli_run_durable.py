@@ -73,4 +73,4 @@ def test_a_read_only_database_file_is_reported_in_one_sentence(
 def test_follow_needs_a_run(aros: Aros) -> None:
     ended = aros("status", "--follow")
     assert (ended.exit_code, ended.stdout) == (2, "")
-    assert "Invalid value for '--follow': needs a RUN, such as `last`" in ended.stderr
+    assert "error: --follow needs a RUN, such as `last`\n" in ended.stderr

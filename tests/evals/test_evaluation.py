@@ -406,6 +406,15 @@ def test_a_field_that_only_some_rows_have_is_not_an_error() -> None:
     assert evaluate_sync(step, cases, check="expected.get('note') or expected.tags[3]").results
 
 
+def test_a_field_that_get_reads_may_be_absent_from_all_rows() -> None:
+    step = Call("same", function=str)
+    checks = ("expected.get('x') is None", "not expected.get('x', {}).get('y')", "expected.tags[0].get('x') is None")
+    for check in checks:
+        assert evaluate_sync(step, [("a", {"tags": [{}]})], check=check).results
+    with pytest.raises(UsageError, match="no row has a field 'x' in its 'expected'"):
+        evaluate_sync(step, [("a", {"tags": [{}]})], check="expected.x.get('tags') is None")
+
+
 def test_a_field_that_the_output_may_have_is_not_an_error() -> None:
     open_schema = {"type": "object", "properties": {"total": {"type": "integer"}}}
     replies = ['{"total": 1, "kind": "a"}', '{"category": "bug"}']

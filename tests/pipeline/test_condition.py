@@ -177,7 +177,7 @@ def test_the_work_is_bounded(source: str):
 def test_reads_report_every_consumption_with_its_place():
     source = "context.get('a') or steps['b c'].output.x[0] == sum(y.z for y in previous_step)"
     assert Condition(source).reads == (
-        Read("context", ("a",), 0, 1, 1),
+        Read("context", ("a",), 0, 1, 1, needed=0),
         Read("steps", ("b c", "output", "x", 0), 20, 1, 21),
         Read("previous_step", (), source.index("previous"), 1, source.index("previous") + 1),
     )

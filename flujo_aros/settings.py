@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic import Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
 
 from flujo_aros.configured import Configured
 from flujo_aros.errors import UsageError
@@ -172,13 +173,29 @@ def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sentence(error: ValidationError, folder: Path) -> str:
-    """Return one sentence for each error: the setting, its value, and the expected kind of value."""
+    """Return one sentence for each error: the variable or setting, its value, and the expected kind of value."""
     lines: list[str] = []
-    for detail in error.errors(include_url=False, include_context=False):
+    variables = {name.upper() for name in os.environ}
+    for detail in error.errors(include_url=False):
         name = ".".join(str(part) for part in detail["loc"])
-        words = detail["msg"].removeprefix("Value error, ")
         if detail["type"] == "extra_forbidden":
             lines.append(f"{folder}: unknown setting {name!r}{nearest(name, _known())}")
-        else:
-            lines.append(f"the setting {name} is {detail['input']!r}: {words} ({_variable(name)}, or in {folder})")
+            continue
+        variable = _variable(name)
+        where = f"the variable {variable}" if variable in variables else f"the setting {name} in {folder}"
+        lines.append(f"{where} is {detail['input']!r}: {_expected(detail)}")
     return "; ".join(lines)
+
+
+def _expected(detail: ErrorDetails) -> str:
+    limits, kind = detail.get("ctx", {}), detail["type"].partition("_")[0]
+    if kind in _KINDS:
+        return f"expected {_KINDS[kind]}"
+    for key, words in (("ge", "at least"), ("le", "at most")):
+        if key in limits:
+            return f"expected {words} {limits[key]}"
+    return detail["msg"].removeprefix("Value error, ")
+
+
+_KINDS: Final = {"int": "a whole number", "bool": "true or false", "string": "a string", "model": "a table of settings"}
+"""The kinds of values, by the beginning of the types of pydantic's errors."""

@@ -8,6 +8,7 @@ help is fast.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from inspect import Parameter, Signature
@@ -17,6 +18,7 @@ from typing import Any, Final, Literal, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from flujo_aros.errors import ArosError
 from flujo_aros.evals.stop import SAME_FAILURES
 
 MODELS, ROWS, DURABLE = "Models and modules", "Many inputs", "Durable runs"
@@ -36,6 +38,20 @@ flag: Final = partial(option, default=False)
 """An option without a value, off by default."""
 several: Final = partial(option, default=())
 """An option that may be repeated."""
+
+
+def run_ids(ctx: Any, incomplete: str) -> Iterator[tuple[str, str]]:
+    """Yield the ids in the journal for the completion of a shell, newest first, each with the name of its pipeline."""
+    from flujo_aros.cli.arguments import open_to_read  # imported here: help needs no journal
+
+    status = "paused" if ctx.info_name == "resume" else None
+    with suppress(ArosError), open_to_read() as journal:
+        for run in journal.runs(limit=_COMPLETED, status=status):
+            if run.run_id.startswith(incomplete):
+                yield run.run_id, run.pipeline
+
+
+_COMPLETED: Final = 50
 
 
 def argument(placeholder: str, words: str, default: Any = ..., **more: Any) -> Any:
@@ -95,7 +111,7 @@ class Command(Options):
 
 AS_JSON: Final = flag("--json", "Print the whole run as one JSON document instead of only its output.")
 ALLOW_DEGRADED: Final = flag("--allow-degraded", "Exit with 0 even if a step returned text instead of a value.")
-RUN: Final = argument("RUN", "A run id, a unique prefix of one, or `last`.", "last")
+RUN: Final = argument("RUN", "A run id, a unique prefix of one, or `last`.", "last", autocompletion=run_ids)
 ONE_RUN: Final = argument("RUN", "A run id, a unique prefix of one, or `last`.")
 BLUEPRINT: Final = argument("BLUEPRINT", "The blueprint, a YAML file.")
 INPUT: Final = several(
@@ -271,7 +287,11 @@ class Resume(Command, Models, Deps, module="run"):
     Example: aros resume last --answer yes
     """
 
-    state: Path = argument("STATE", "The state file of the paused run, the run id or a unique prefix of it, or `last`.")
+    state: Path = argument(
+        "STATE",
+        "The state file of the paused run, the run id or a unique prefix of it, or `last`.",
+        autocompletion=run_ids,
+    )
     answer: str | None = option(
         "--answer -a TEXT|@FILE|-",
         "The answer; JSON if the run asks for an object. Without this option you are prompted in a terminal.",
@@ -492,7 +512,9 @@ class Review(Command, module="runs"):
     Example: aros review last
     """
 
-    run: str | None = argument("RUN", "A run id, a unique prefix of one, or `last`. [default: all runs]", None)
+    run: str | None = argument(
+        "RUN", "A run id, a unique prefix of one, or `last`. [default: all runs]", None, autocompletion=run_ids
+    )
     limit: int = option("--limit -n N", "Show at most this many fields.", 50, min=1)
     everything: bool = flag("--all", "Include fields that all readings agree on.")
     as_json: bool = flag("--json", "Print the fields and the calibration as JSON.")

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from flujo_aros import Journal
 from flujo_aros.cli.commands import COMMANDS, OTHER_NAMES
 
 from .conftest import Aros
+from .journalled import fill
 
 TRIAGE = Path(__file__).parents[2] / "blueprints" / "ticket_triage.yaml"
 SECTIONS = {
@@ -54,6 +56,26 @@ def test_a_shell_completes_commands_without_loading_them(typed: str, completed: 
     assert done.stdout.split() == completed
     assert "flujo_aros.cli.run" not in done.stderr.split()
     assert "flujo_aros.cli.main" in done.stderr.split()
+
+
+def completed(typed: str) -> list[str]:
+    environment = {**os.environ, "_AROS_COMPLETE": "complete_fish", "_TYPER_COMPLETE_ARGS": typed}
+    environment["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
+    code = "from flujo_aros.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return done.stdout.strip("\n").split("\n") if done.stdout.strip() else []
+
+
+def test_a_shell_completes_the_ids_of_recorded_runs_newest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AROS_JOURNAL", "runs.sqlite")
+    assert completed("aros show ") == completed("aros resume ") == []
+    fill(Path("runs.sqlite"))
+    with Journal("runs.sqlite") as journal:
+        newest, other = journal.runs()
+    assert completed("aros show ") == [f"{run.run_id}\t{run.pipeline}" for run in (newest, other)]
+    assert completed(f"aros explain {other.run_id[:6]}") == [f"{other.run_id}\t{other.pipeline}"]
+    assert completed("aros resume ") == []
 
 
 @pytest.mark.parametrize("command", [(), *[(name,) for name in COMMANDS]])

@@ -401,7 +401,7 @@ def test_an_invalid_setting_is_not_an_error_in_the_blueprint(aros: Aros, monkeyp
     for command in (("plan", "ask.yaml"), ("run", "ask.yaml", "-i", "x")):
         ended = aros(*command)
         assert ended.exit_code == 2
-        assert ended.stderr.startswith("error: the setting repair.max_attempts is 'many'")
+        assert ended.stderr.startswith("error: the variable AROS_REPAIR__MAX_ATTEMPTS is 'many': ")
 
 
 MISTYPED = """

@@ -164,7 +164,7 @@ def read_baseline(file: Path) -> Mapping[Key, int]:
     try:
         data: Any = json.loads(file.read_text(encoding="utf-8"))
         entries = cast("list[dict[str, Any]]", data["findings"])
-        found = {_key(entry): int(entry["count"]) for entry in entries}
+        found = {cast("Key", tuple(str(entry[name]) for name in _KEYS)): int(entry["count"]) for entry in entries}
     except FileNotFoundError as error:
         raise UsageError(f"there is no baseline {str(file)!r}; --update-baseline writes one") from error
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -184,20 +184,13 @@ def write_baseline(file: Path, findings: Iterable[tuple[str, Finding]]) -> None:
 
 def beyond(known: Mapping[Key, int], path: str, findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings that are not in the baseline, or occur more often than there."""
-    left = Counter(dict(known))
+    seen = Counter[Key]()
     fresh: list[Finding] = []
     for finding in findings:
         key = key_of(path, finding)
-        if left[key] > 0:
-            left[key] -= 1
-        else:
-            fresh.append(finding)
+        seen[key] += 1
+        fresh += [finding] if seen[key] > known.get(key, 0) else []
     return fresh
-
-
-def _key(entry: Mapping[str, Any]) -> Key:
-    path, code, step, message = (str(entry[name]) for name in _KEYS)
-    return (path, code, step, message)
 
 
 MARK: Final = "\ufeff"

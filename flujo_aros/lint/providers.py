@@ -13,7 +13,6 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -248,22 +247,12 @@ _STRUCTURAL: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaMode:
-    """The schema support of a model: `native` says whether its provider enforces a schema."""
-
-    provider: str
-    native: bool
-
-
-def schema_mode(model: str) -> SchemaMode | None:
-    """Return the schema mode of a model, by name, or None if the profile of its provider is not installed."""
+def enforces_schemas(model: str) -> bool | None:
+    """Return whether the provider of a model can enforce a schema, or None if its profile is not installed."""
     if model.startswith("local:"):
-        return SchemaMode("llama.cpp", native=True)
+        return True
     profile = _profile(model)
-    if profile is None:
-        return None
-    return SchemaMode(model.partition(":")[0], native=bool(profile.get("supports_json_schema_output")))
+    return None if profile is None else bool(profile.get("supports_json_schema_output"))
 
 
 def schema_losses(model: str, schema: JsonSchema) -> tuple[Loss, ...]:

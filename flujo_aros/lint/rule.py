@@ -13,7 +13,8 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
@@ -258,8 +259,6 @@ class Subject:
     text: str
     inspected: Inspected
     folder: Path | None = None
-    sound_schemas: dict[tuple[int, int], bool] = field(default_factory=dict[tuple[int, int], bool], repr=False)
-    """Whether the schema at a line and column compiles, if it has been tried."""
 
     @property
     def root(self) -> Node:
@@ -292,6 +291,24 @@ class Subject:
     def editor(self) -> Editor:
         """Creates edits of the text."""
         return Editor(self.positions, self.root)
+
+    @cached_property
+    def schemas(self) -> Sequence[WrittenSchema]:
+        """Every valid schema of the blueprint, once: the schemas of the agents, then the schemas of the steps. The
+        loader reports those that are not valid.
+        """
+        valid: list[WrittenSchema] = []
+        places: set[tuple[int, int]] = set()
+        for each in _all_schemas(self):
+            place = (each.node.place.line, each.node.place.column)
+            if isinstance(each.node.value, dict) and place not in places:
+                places.add(place)
+                with suppress(ContractError):
+                    compile_schema(each.node.plain())
+                    valid.append(each)
+            if len(places) - len(valid) >= MAX_FINDINGS:
+                break  # the loader stops here, too
+        return valid
 
     def agent_steps(self) -> Iterator[tuple[Located, Step, Facts]]:
         """Yield every agent step that could be built, with its effective options, as the runner computes them."""
@@ -589,32 +606,6 @@ class WrittenSchema:
     step: str | None = None
 
 
-def schemas_of(subject: Subject) -> Iterator[WrittenSchema]:
-    """Yield every valid schema of the blueprint, once: the schemas of the agents, then the schemas of the steps."""
-    seen: set[tuple[int, int]] = set()
-    for each in _all_schemas(subject):
-        place = (each.node.place.line, each.node.place.column)
-        if len(subject.sound_schemas) - sum(subject.sound_schemas.values()) >= MAX_FINDINGS:
-            return  # the loader stops here, too
-        if isinstance(each.node.value, dict) and place not in seen:
-            seen.add(place)
-            if _compiles(subject, each.node):
-                yield each
-
-
-def _compiles(subject: Subject, schema: Node) -> bool:
-    """Return whether a schema compiles, and remember the result. The loader reports schemas that do not."""
-    tried, place = subject.sound_schemas, (schema.place.line, schema.place.column)
-    if place not in tried:
-        try:
-            compile_schema(schema.plain())
-        except ContractError:
-            tried[place] = False
-        else:
-            tried[place] = True
-    return tried[place]
-
-
 _ELSEWHERE: Final = frozenset({"from", "from_file"})
 """Keys that refer to a schema instead of containing it."""
 
@@ -774,7 +765,8 @@ def takes_previous(outline: Outline, located: Located) -> bool:
     A step that could not be built may read anything, and so may a Python function.
     """
     step = made_step(located)
-    if step is None or any(key in _members(located) for key in _FUNCTIONS):
+    loop = located.node.members.get("loop")
+    if step is None or any(key in located.node.members or (loop and key in loop.members) for key in _FUNCTIONS):
         return True
     # A parallel step passes its input to its branches, so without its own input, the branches read the value.
     if step.kind != "parallel" or "input" in located.node.members:
@@ -790,17 +782,10 @@ def made_step(located: Located) -> PipelineStep | None:
     return None if isinstance(located.step, Unready) else located.step
 
 
-def _compiled_reads(located: Located) -> Iterator[Read]:
-    if located.step is not None:
-        for template in located.step.templates:
-            yield from template.reads
-        for condition in located.step.conditions:
-            yield from condition.reads
-
-
 def entry_reads(located: Located) -> Iterator[Read]:
     """Yield the references of a step when it starts: `previous_step` is the value of the step before it."""
-    yield from _compiled_reads(located)
+    for compiled in (*located.step.templates, *located.step.conditions) if located.step is not None else ():
+        yield from compiled.reads
     for key in ("loop", "map"):
         began = member(located.node, key, "init")
         for text in _strings(began) if began is not None else ():
@@ -814,11 +799,6 @@ def iteration_reads(located: Located) -> Iterator[Read]:
         for name, part in inner.members.items() if inner is not None else ():
             for text in _strings(part) if name != "init" and name not in _BODIES else ():
                 yield from _reads_in(text)
-
-
-def _members(located: Located) -> set[str]:
-    inner = located.node.members.get("loop")
-    return {*located.node.members, *(inner.members if inner else ())}
 
 
 def _strings(node: Node) -> Iterator[str]:

@@ -16,8 +16,8 @@ from flujo_aros.errors import Place
 from flujo_aros.host import object_schema
 from flujo_aros.json_data import follow_refs, is_dict, is_list
 from flujo_aros.lint.edits import Applicability, Edit, Finding, Fix, Severity
-from flujo_aros.lint.providers import Loss, exceeded_limits, schema_losses, schema_mode
-from flujo_aros.lint.rule import Rule, Subject, WrittenSchema, fix_of, key_span, schemas_of, span_of
+from flujo_aros.lint.providers import Loss, enforces_schemas, exceeded_limits, schema_losses
+from flujo_aros.lint.rule import Rule, Subject, WrittenSchema, fix_of, key_span, span_of
 from flujo_aros.pipeline.step import Facts, Step
 
 
@@ -310,12 +310,17 @@ def _limit(known: Facts) -> int | None:
 
 def _holder(subject: Subject, located: Located) -> Node | None:
     """Return the mapping that sets `max_tokens` for a step: its own, or else its agent's."""
-    uses = member(located.node, "uses")
-    name = str(uses.value).removeprefix("agents.") if uses is not None else ""
-    own = [member(located.node, *keys) for keys in (("model_settings",), ("config",), ("agent", "model_settings"))]
-    agent = subject.inspected.agents.get(name)
-    found = [*own, member(agent, "model_settings") if agent is not None else None]
+    agent = _agent_node(subject, located)
+    found = [member(located.node, "model_settings"), member(located.node, "config")]
+    found += [member(agent, "model_settings")] if agent is not None else []
     return next((each for each in found if each is not None and "max_tokens" in each.members), None)
+
+
+def _agent_node(subject: Subject, located: Located) -> Node | None:
+    """Return the agent of a step, where the blueprint defines it."""
+    uses = member(located.node, "uses")
+    agent = subject.inspected.agents.get(str(uses.value).removeprefix("agents.")) if uses is not None else None
+    return agent if agent is not None else member(located.node, "agent")
 
 
 class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
@@ -376,8 +381,7 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
             if schema is None or known.contract is None or known.contract.mode != "json":
                 continue
             model = str(getattr(known.agent, "model", ""))
-            mode = schema_mode(model)
-            if mode is None or not mode.native or known.mode not in ("auto", "native") or (schema.place, model) in seen:
+            if not enforces_schemas(model) or known.mode not in ("auto", "native") or (schema.place, model) in seen:
                 continue
             seen.add((schema.place, model))
             losses = schema_losses(model, known.contract.json_schema)
@@ -385,7 +389,8 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
                 most = f"{limit.provider} rejects schemas with more than {limit.most} {limit.what}"
                 words = f"{most}: this one has {limit.found}"
                 yield self.finding(words, span_of(schema), step=located.name, severity=Severity.WARNING)
-            yield from self._findings(schema, located, losses, mode.provider, is_requested=known.mode == "native")
+            provider = "llama.cpp" if model.startswith("local:") else model.partition(":")[0]
+            yield from self._findings(schema, located, losses, provider, is_requested=known.mode == "native")
 
     def _findings(
         self, schema: Node, located: Located, losses: Sequence[Loss], provider: str, *, is_requested: bool
@@ -413,18 +418,13 @@ def _schema_node(subject: Subject, located: Located, known: Facts) -> Node | Non
         return member(located.node, "processing", "schema")
     if known.schema_source == "contract":
         return member(located.node, "output_schema")
-    uses = member(located.node, "uses")
-    agent = subject.inspected.agents.get(str(uses.value).removeprefix("agents.")) if uses is not None else None
-    holder = agent if agent is not None else member(located.node, "agent")
-    return member(holder, "output_schema") if holder is not None else None
+    agent = _agent_node(subject, located)
+    return member(agent, "output_schema") if agent is not None else None
 
 
 def _hindrance(loss: Loss) -> str:
-    return (
-        f"optional properties{_path_words(loss)}"
-        if loss.keyword == "required"
-        else f"`{loss.keyword}`{_path_words(loss)}"
-    )
+    keyword = "optional properties" if loss.keyword == "required" else f"`{loss.keyword}`"
+    return f"{keyword}{_path_words(loss)}"
 
 
 def _loss_span(schema: Node, loss: Loss) -> tuple[Place, Place]:
@@ -493,7 +493,7 @@ class EnumWithoutEscape(Rule, code="V-O4", severity=Severity.INFO, fixable=Appli
 
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Check every enum of every schema."""
-        for schema in schemas_of(subject):
+        for schema in subject.schemas:
             nullable: set[int] = set()
             for path, part in parts_of(schema.node):
                 nullable |= _beside_null(part)
@@ -573,7 +573,7 @@ class VerdictBeforeReasoning(Rule, code="V-O5", severity=Severity.INFO, fixable=
 
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Check the order of the keys of every object."""
-        for schema in schemas_of(subject):
+        for schema in subject.schemas:
             for _, part in parts_of(schema.node):
                 properties = part.members.get("properties")
                 names = list(properties.members) if properties is not None else []
@@ -641,7 +641,7 @@ class OverlappingUnion(Rule, code="V-O6", severity=Severity.WARNING):
 
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Check every union of every schema."""
-        for schema in schemas_of(subject):
+        for schema in subject.schemas:
             root: Any = schema.node.plain()
             for path, part in parts_of(schema.node):
                 for word in ("oneOf", "anyOf"):
@@ -772,10 +772,9 @@ class NoSchemaMode(Rule, code="V-O7", severity=Severity.ERROR, fixable=Applicabi
         """Check every step that asks for the mode."""
         for located, _, known in subject.agent_steps():
             model = str(getattr(known.agent, "model", ""))
-            mode = schema_mode(model)
             if known.mode != "native" or known.contract is None or not known.contract.json_schema:
                 continue
-            if mode is None or mode.native:
+            if enforces_schemas(model) is not False:
                 continue
             message = f"step {located.name!r} asks for a schema mode that {model} does not have"
             processing = located.node.members.get("processing")

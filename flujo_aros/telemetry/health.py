@@ -201,24 +201,13 @@ _ARRIVES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Rejections:
-    """The number of first replies of a model to a step that were rejected for one reason, and their total."""
-
-    model: str
-    step: str
-    reason: str
-    replies: int
-    of: int
-
-
 def advise(
     models: tuple[ModelHealth, ...],
     repairs: tuple[RepairHealth, ...],
     stages: tuple[StageHealth, ...],
-    rejections: tuple[Rejections, ...],
+    first: _Rows,
 ) -> Iterator[Advice]:
-    """Yield the recommendations, most serious first."""
+    """Yield the recommendations, most serious first. `first` are the counted first replies."""
     for model in models:
         if model.replies >= _ENOUGH and model.fallback_rate > FALLBACK_LINE:
             yield Advice(
@@ -227,13 +216,15 @@ def advise(
                 f"be wrapped (the threshold is {share_words(FALLBACK_LINE)}): show it an example event in the prompt, "
                 "or use another model",
             )
-    for found in rejections:
-        if found.of >= _ENOUGH and found.replies / found.of > _OFTEN:
-            which = f"first replies of {_model_name(found.model)}{_to(found.step)}"
-            share, kind = share_words(found.replies / found.of), code_words(found.reason)
-            known = Reason(found.reason) if found.reason in set(Reason) else None
-            what = NEXT[known] if known else "Look at them with aros explain."
-            yield Advice("rejected", f"{share} of {which} were rejected ({kind}). {what}")
+    of = _group_by(first, "model", "step_place")
+    rejected = [row for row in first if row.outcome == "rejected"]
+    for (model_name, step, reason), rows in _group_by(rejected, "model", "step_place", "reason").items():
+        replies = _number(of[model_name, step])
+        share = _share(_number(rows), replies)
+        if replies >= _ENOUGH and share > _OFTEN:
+            which = f"first replies of {_model_name(model_name)}{_to(step)}"
+            what = NEXT[Reason(reason)] if reason in set(Reason) else "Look at them with aros explain."
+            yield Advice("rejected", f"{share_words(share)} of {which} were rejected ({code_words(reason)}). {what}")
     for repair in repairs:
         words = _ARRIVES.get(repair.code)
         if words and repair.of >= _ENOUGH and repair.share > _OFTEN:
@@ -399,7 +390,7 @@ def diagnose(connection: Connection, span: Span) -> Health:
         repairs=repairs,
         stages=stages,
         trend=tuple(_trend(span.starts, runs, steps, first)),
-        advice=tuple(advise(models, repairs, stages, tuple(_rejections(first)))),
+        advice=tuple(advise(models, repairs, stages, first)),
     )
 
 
@@ -451,13 +442,6 @@ def _stages(ran: _Rows, asks: _Rows) -> Iterator[StageHealth]:
     for stage, rows in _group_by(ran, "stage").items():
         accepted = _number(rows, "outcome", "accepted")
         yield StageHealth(stage=stage, ran=_number(rows), accepted=accepted, usage=_usage(spent[stage]))
-
-
-def _rejections(first: _Rows) -> Iterator[Rejections]:
-    of = _group_by(first, "model", "step_place")
-    rejected = _group_by([row for row in first if row.outcome == "rejected"], "model", "step_place", "reason")
-    for (model, step, reason), rows in rejected.items():
-        yield Rejections(model, step, reason, _number(rows), _number(of[model, step]))
 
 
 def _trend(starts: Sequence[float], *counted: _Rows) -> Iterator[Trend]:

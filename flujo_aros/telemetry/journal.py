@@ -74,15 +74,6 @@ _WAIT: Final = 5.0
 """The maximum time in seconds that a run waits for its journal file: the run matters more than its record."""
 
 
-def open_database(source: str | Path, *, create: bool = True) -> sa.Engine:
-    """Return the engine of a journal. Missing tables are created.
-
-    Raises `UsageError`, one sentence, when it cannot be opened, or, with `create=False`, when it does not exist.
-    """
-    missing = None if create else "run a blueprint first, or set AROS_JOURNAL to another"
-    return open_engine(source, "journal", _make_tables, missing=missing, wait=_WAIT)
-
-
 def file_of(source: str | Path) -> Path | None:
     """Return the file of a journal, or None for a database that is not a file."""
     url = database_url(source, "journal")
@@ -328,7 +319,8 @@ class Journal:
         create: bool = True,
     ) -> None:
         self.url = url
-        self._engine: sa.Engine = open_database(url, create=create)
+        missing = None if create else "run a blueprint first, or set AROS_JOURNAL to another"
+        self._engine: sa.Engine = open_engine(url, "journal", _make_tables, missing=missing, wait=_WAIT)
         self._engine_pid = os.getpid()
         self._mask = Mask.of_environment(secrets)
         self._writer = Writer(lambda: self.engine, self._mask)

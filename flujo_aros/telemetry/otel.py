@@ -7,10 +7,9 @@ pydantic-ai (`invoke_agent`, `chat`) nest between and below them, and only those
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Final
 
 from opentelemetry import context as otel_context
@@ -34,30 +33,6 @@ _FAILED: Final = ("failed", "cancelled")
 _W3C: Final = TraceContextTextMapPropagator()
 
 Tags = dict[str, AttributeValue]
-
-
-class Held:
-    """Makes a span current until the block ends, then ends it. The previous span is restored directly and not by a
-    token, because a stream may be closed in a different context from the one in which it was opened.
-    """
-
-    __slots__ = ("_before", "_close", "_span")
-
-    def __init__(self, span: Span, close: Callable[[], object]) -> None:
-        self._span = span
-        self._close = close
-        self._before = otel_context.get_current()
-
-    def __enter__(self) -> Span:
-        otel_context.attach(trace.set_span_in_context(self._span))
-        return self._span
-
-    def __exit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        otel_context.attach(self._before)
-        self._span.end()
-        self._close()
 
 
 class Spans:
@@ -241,11 +216,25 @@ class Spans:
     def _held(
         self, event: events.Event, name: str, attributes: Tags, links: Sequence[Link] = ()
     ) -> AbstractContextManager[object]:
+        """Start a span; it is current until the block ends, which ends it."""
         scope = event.scope.id
         marked = {**attributes, names.SPAN_KIND: names.CHAIN}
         span = self._tracer.start_span(name, attributes=marked, links=links, record_exception=False)
         self._spans[scope] = span
-        return Held(span, lambda: self._spans.pop(scope, None))
+        before = otel_context.get_current()
+
+        @contextmanager
+        def held() -> Generator[None]:
+            otel_context.attach(trace.set_span_in_context(span))
+            try:
+                yield
+            finally:
+                # not by a token: a stream may be closed in a different context from the one in which it was opened
+                otel_context.attach(before)
+                span.end()
+                self._spans.pop(scope, None)
+
+        return held()
 
     def _own(self, event: events.Event) -> Span:
         """Return the span for the scope of an event; without one, a span that records nothing."""

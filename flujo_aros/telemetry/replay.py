@@ -8,6 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final
 
 from flujo_aros.contract import Check, Contract, Output, compile_schema, name_of, with_checks
@@ -107,30 +108,31 @@ def replay(
     for chapter in story.chapters:
         if step is not None and chapter.name != step:
             continue
-        for readings in _climbs(chapter):
-            spec = story.contracts.get(readings[0].schema_hash or "", "")
+        turns = chapter.turns
+        for climb in _climbs(chapter):
+            turn = turns.get(climb.asks[0].id, "") if climb.asks else ""
+            first = climb.readings[0]
             if contract is not None:
-                yield _replay_step(chapter, readings, contract, ladder or ladder_for(contract, settings))
+                yield _replay_step(climb, contract, ladder or ladder_for(contract, settings), turn)
                 continue
-            known = readings[0].read_with
-            plain = recorded_contract(spec, known.get("options", {}))
-            checks, skipped = _recorded_checks(spec, readings[0], allow, {name_of(check) for check in plain.checks})
+            known = first.read_with
+            plain = recorded_contract(story.contracts.get(first.schema_hash or "", ""), known.get("options", {}))
+            checks, skipped = _recorded_checks(first, allow, {name_of(check) for check in plain.checks})
             wanted = with_checks(plain, checks)
             climbed = ladder or (Ladder.model_validate(known["ladder"]) if "ladder" in known else None)
-            found = _replay_step(chapter, readings, wanted, climbed or ladder_for(wanted, settings))
-            yield _mark_unchecked(
-                replace(found, applied=tuple(map(name_of, checks)), skipped=skipped), readings, checks
-            )
+            found = _replay_step(climb, wanted, climbed or ladder_for(wanted, settings), turn)
+            checked = replace(found, applied=tuple(map(name_of, checks)), skipped=skipped)
+            yield _mark_unchecked(checked, climb.readings, checks)
 
 
 def _recorded_checks(
-    spec: str, reading: JournalReading, allow: Sequence[str], own: Collection[str]
+    reading: JournalReading, allow: Sequence[str], own: Collection[str]
 ) -> tuple[tuple[Check, ...], tuple[str, ...]]:
     """Return the checks of a reply except the contract's `own`: those that can be applied, and the
     names of the others.
     """
     checks: list[Check] = []
-    skipped: list[str] = list(json.loads(spec).get("checks", ())) if spec else []  # the format of journals before 0.2
+    skipped: list[str] = []
     for written in reading.read_with.get("checks", ()):
         if written.get("name") in own:
             continue
@@ -198,29 +200,32 @@ def _rebuild_contract(spec: dict[str, Any], options: dict[str, Any]) -> Contract
             return compile_schema(spec["schema"])
 
 
-def _climbs(chapter: Chapter) -> Iterator[list[JournalReading]]:
-    """Yield the readings of a step, one list for each reply that the agent itself wrote."""
-    current: list[JournalReading] = []
-    for reading in chapter.readings:
-        if reading.stage == "first" and current:
-            yield current
-            current = []
-        current.append(reading)
-    if current:
-        yield current
+def _climbs(chapter: Chapter) -> Iterator[Chapter]:
+    """Yield a step in parts: the readings, calls and stages of each reply that the agent itself wrote."""
+    own = [ask.id for ask in chapter.asks if ask.stage == "first"]
+    first = [reading.id for reading in chapter.readings if reading.stage == "first"]
+    for start, end in pairwise([*(first or [reading.id for reading in chapter.readings[:1]]), math.inf]):
+        asked = max((ask for ask in own if ask < start), default=math.inf)
+        again = min((ask for ask in own if ask > start), default=math.inf)
+        yield replace(
+            chapter,
+            readings=tuple(reading for reading in chapter.readings if start <= reading.id < end),
+            asks=tuple(ask for ask in chapter.asks if asked <= ask.id < again),
+            stages=tuple(stage for stage in chapter.stages if start <= stage.id < end),
+        )
 
 
-def _replay_step(chapter: Chapter, readings: list[JournalReading], contract: Contract[Any], ladder: Ladder) -> Replayed:
-    first, *later = readings
+def _replay_step(climb: Chapter, contract: Contract[Any], ladder: Ladder, turn: str) -> Replayed:
+    first, *later = climb.readings
     waiting: dict[str, deque[JournalReading]] = defaultdict(deque)
+    asks = climb.asks
     # The caller's budget decides whether the question was repeated with a larger budget or the rest was requested.
-    larger = any(ask.stage == "resume" and not is_continuation(ask.prompt) for ask in _asks_of(chapter, readings))
+    larger = any(ask.stage == "resume" and not is_continuation(ask.prompt) for ask in asks)
     for reading in later:
         waiting[reading.stage].append(reading)
     used, now = 1, 0.0
     outcome: Outcome[Any] | None = None
     missing: Ask | None = None
-    asks = _asks_of(chapter, readings)
     budget = 1 if larger else None
     native, size = _native_of(asks), len(asks[0].prompt) if asks else None
     task = Task(contract, clock=lambda: now, model=first.model, native=native, question_chars=size, max_tokens=budget)
@@ -235,48 +240,35 @@ def _replay_step(chapter: Chapter, readings: list[JournalReading], contract: Con
         else:
             outcome = step
     return Replayed(
-        step=chapter.name,
+        step=climb.name,
         model=first.model,
-        recorded=_recorded_outcome(chapter, readings),
+        recorded=_recorded_outcome(climb),
         outcome=outcome,
         missing=missing,
         used=used,
-        recorded_replies=len(readings),
-        masked=any("[secret-" in reading.text for reading in readings),
-        partial=not all(reading.whole for reading in readings),
-        turn=chapter.turns.get(asks[0].id, "") if asks else "",
+        recorded_replies=len(climb.readings),
+        masked=any("[secret-" in reading.text for reading in climb.readings),
+        partial=not all(reading.whole for reading in climb.readings),
+        turn=turn,
     )
 
 
-def _asks_of(chapter: Chapter, readings: list[JournalReading]) -> list[JournalAsk]:
-    """Return the calls behind these readings, that of the agent itself first."""
-    own = [ask.id for ask in chapter.asks if ask.stage == "first"]
-    began = max((id_ for id_ in own if id_ < readings[0].id), default=None)
-    ended = min((id_ for id_ in own if id_ > readings[0].id), default=math.inf)
-    return [] if began is None else [ask for ask in chapter.asks if began <= ask.id < ended]
-
-
-def _native_of(asks: list[JournalAsk]) -> Native | None:
+def _native_of(asks: Sequence[JournalAsk]) -> Native | None:
     """Return "on" if the provider enforced the schema from the start, "can" if it did later, or else None."""
     if asks and asks[0].constrained:
         return "on"
     return "can" if any(ask.constrained for ask in asks) else None
 
 
-def _recorded_outcome(chapter: Chapter, readings: list[JournalReading]) -> Verdict:
-    """Return the outcome of these readings: the accepted value, or else the first rejection, degraded if a stage
-    degraded it.
-    """
-    accepted = [reading for reading in readings if reading.outcome == "accepted"]
+def _recorded_outcome(climb: Chapter) -> Verdict:
+    """Return the recorded outcome: the accepted value, or else the first rejection, degraded if a stage degraded it."""
+    accepted = [reading for reading in climb.readings if reading.outcome == "accepted"]
     if accepted:
         return Verdict("accepted", trust=accepted[-1].trust, origin=accepted[-1].stage)
-    first = readings[0]
-    after = [reading.id for reading in chapter.readings if reading.stage == "first" and reading.id > first.id]
-    until = min(after, default=math.inf)
-    ended = {stage.stage: stage.outcome for stage in chapter.stages if first.id < stage.id < until}
+    ended = {stage.stage: stage.outcome for stage in climb.stages}
     if ended.get("synthesize") == "accepted":  # synthesized, so it was never read
         return Verdict("accepted", trust=Trust.SYNTHESIZED.value, origin="synthesize")
-    return Verdict("degraded" if "degraded" in ended.values() else "rejected", reason=first.reason)
+    return Verdict("degraded" if "degraded" in ended.values() else "rejected", reason=climb.readings[0].reason)
 
 
 def _reply(reading: JournalReading) -> Reply:

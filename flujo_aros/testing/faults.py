@@ -7,8 +7,7 @@ import json
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, ModelHTTPError, UnexpectedModelBehavior
@@ -16,11 +15,11 @@ from pydantic_ai.messages import (
     FinishReason,
     ModelMessage,
     ModelResponse,
-    ModelResponseStreamEvent,
     TextPart,
     ToolCallPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.function import DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
@@ -272,7 +271,21 @@ class FaultyModel(Model):
         await _begin(exchange)
         if exchange.error is not None and not exchange.sent:
             raise exchange.error
-        yield _FaultyStream(parameters, exchange=exchange, rng=rng, name=self._name)
+
+        async def reply(*_: object) -> AsyncIterator[str | DeltaToolCalls]:
+            tool = exchange.tool
+            if tool is not None:
+                yield {0: DeltaToolCall(tool)}
+            async for piece in _pieces(exchange, rng):
+                yield piece if tool is None else {0: DeltaToolCall(json_args=piece)}
+            if exchange.error is not None:
+                raise exchange.error
+            response.finish_reason = exchange.finish_reason
+            response._usage = exchange.usage  # pyright: ignore[reportPrivateUsage] - otherwise it is estimated
+
+        streaming = FunctionModel(stream_function=reply, model_name=self._name, profile=self.profile)
+        async with streaming.request_stream(messages, model_settings, parameters) as response:
+            yield response
 
     def _next(
         self, messages: list[ModelMessage], parameters: ModelRequestParameters, *, streamed: bool
@@ -310,59 +323,19 @@ async def _begin(exchange: Exchange) -> None:
         await asyncio.sleep(0)
 
 
-@dataclass
-class _FaultyStream(StreamedResponse):
-    """One streamed reply."""
-
-    exchange: Exchange = field(kw_only=True)
-    rng: random.Random = field(kw_only=True)
-    name: str = field(kw_only=True)
-    began: datetime = field(kw_only=True, default_factory=lambda: datetime.now(UTC))
-
-    async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
-        exchange, text = self.exchange, self.exchange.text
-        end = len(text) if exchange.error is None else int(len(text) * exchange.sent)
-        stalls_at = self.rng.randrange(end + 1) if exchange.stall else -1
-        at = 0
-        while at < end or not end:
-            size = self.rng.randint(1, max(_LONGEST_PIECE, end // 50))
-            if exchange.pause:
-                await asyncio.sleep(exchange.pause)
-            if at <= stalls_at < at + size:
-                await asyncio.sleep(exchange.stall)
-            for event in self._events(text[at : min(at + size, end)], first=not at):
-                yield event
-            at += size
-            if not end:
-                break
-        if exchange.error is not None:
-            raise exchange.error
-        self.finish_reason = exchange.finish_reason
-        self._usage = exchange.usage
-
-    def _events(self, piece: str, *, first: bool) -> list[ModelResponseStreamEvent]:
-        if self.exchange.tool is None:
-            return list(self._parts_manager.handle_text_delta(vendor_part_id="content", content=piece))
-        event = self._parts_manager.handle_tool_call_delta(
-            vendor_part_id="tool", tool_name=self.exchange.tool if first else None, args=piece
-        )
-        return [] if event is None else [event]
-
-    @property
-    def model_name(self) -> str:
-        return self.name
-
-    @property
-    def provider_name(self) -> str:
-        return "faulty"
-
-    @property
-    def provider_url(self) -> None:
-        return None
-
-    @property
-    def timestamp(self) -> datetime:
-        return self.began
+async def _pieces(exchange: Exchange, rng: random.Random) -> AsyncIterator[str]:
+    """Yield the reply in chunks, with its pauses, as far as it arrives."""
+    text = exchange.text
+    end = len(text) if exchange.error is None else int(len(text) * exchange.sent)
+    stalls_at = rng.randrange(end + 1) if exchange.stall else -1
+    at = 0
+    while at < max(end, 1):
+        size = rng.randint(1, max(_LONGEST_PIECE, end // 50))
+        await asyncio.sleep(exchange.pause)
+        if at <= stalls_at < at + size:
+            await asyncio.sleep(exchange.stall)
+        yield text[at : min(at + size, end)]
+        at += size
 
 
 def _object_in(text: str) -> Any:

@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, Union, c
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, WithJsonSchema, create_model
 
 from flujo_aros.ensemble.step import Ensemble
-from flujo_aros.host import OutputMode
+from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.control import Branch, Cached, Import, Loop, OutputMapping
 from flujo_aros.pipeline.fanout import Map, Parallel
@@ -107,30 +107,29 @@ class PromptFile(Block):
     """The values of the placeholders in the file."""
 
 
+def _declares(kind: Any) -> Callable[[type[B]], type[B]]:
+    """Add the options of a kind of step, or of an agent, to the keys that a block declares itself."""
+
+    def extended(base: type[B]) -> type[B]:
+        known: dict[str, Any] = getattr(kind, "model_fields", {})
+        options = {key: (each.annotation, each) for key, each in known.items() if key not in base.model_fields}
+        made = create_model(base.__name__, __base__=base, **options or Kind(kind).members(base.model_fields))
+        made.__doc__ = base.__doc__
+        return made
+
+    return extended
+
+
+@_declares(AgentSpec)
 class Agent(Block):
     """An agent: a model, its instructions, and the schema of its answer."""
 
     name: str | None = None
     """The name in traces and in the journal. Default: the key."""
-    model: str = Field(min_length=1)
-    """A model name of pydantic-ai, or local:NAME for one on this machine."""
     system_prompt: str | PromptFile = ""
     """The instructions for the model, or {from_file: NAME}. Not a template."""
-    tools: list[str] = Field(default_factory=list)
-    """Functions that the model may call: package.module:name."""
-    capabilities: list[JsonValue] = Field(default_factory=list[JsonValue])
-    """Capabilities of pydantic-ai, as in its agent specs: NAME, or {NAME: {option: value}}."""
     output_schema: JsonSchema | None = None
     """A JSON Schema for the answer: inline, {from_file: NAME} or {from: package.module:Type}."""
-    model_settings: Members = Field(default_factory=dict)
-    """Settings of pydantic-ai: temperature, max_tokens, seed, …"""
-    output_mode: OutputMode = "auto"
-    """How the answer is requested: `native` lets the provider enforce the schema, `prompted` puts it into the prompt,
-    `tool` requests a tool call, `auto` is native if the model supports it."""
-    timeout: float | None = Field(default=None, gt=0)
-    """The timeout for one run of the agent, in seconds, including repairs."""
-    max_retries: int = Field(default=0, ge=0, le=100)
-    """The number of times that the stage `retry` asks again after a rejected reply."""
     ignored: ClassVar[Mapping[str, str]] = {
         "id": "an agent is identified by its key",
         "description": "it has no effect",
@@ -255,17 +254,6 @@ class Kind:
             elif key not in _IN_STEP:
                 found[key] = self.stricter.get(key) or _member(option)
         return {key: each for key, each in found.items() if key not in known}
-
-
-def _declares(kind: Any) -> Callable[[type[B]], type[B]]:
-    """Add the options of a kind of step to the keys that a block declares itself."""
-
-    def extended(base: type[B]) -> type[B]:
-        made = create_model(base.__name__, __base__=base, **Kind(kind).members(base.model_fields))
-        made.__doc__ = base.__doc__
-        return made
-
-    return extended
 
 
 def condition_keys(name: str) -> tuple[str, str]:
@@ -535,6 +523,7 @@ def _descriptions() -> Mapping[str, str]:
     owners: list[tuple[str, type[Any], Mapping[str, str]]] = [
         (each.__name__, each, {}) for each in (*_all_blocks(Block), Processing, Coercion, OutputMapping)
     ]
+    owners.append((Agent.__name__, AgentSpec, {}))
     for kind in KINDS.values():
         owners += [(name, kind.step, kind.keys) for name in (kind.block.__name__, f"{kind.under.title()}Keys")]
     found = dict(KEYS)

@@ -163,6 +163,12 @@ class Node:
             return Node(self.place, self.end, members, dict.fromkeys(members, self.place))
         return Node(self.place, self.end, [self.like(each) for each in plain] if is_list(plain) else plain)
 
+    def mapped(self, change: Callable[[str, Node], Node]) -> Node:
+        """Return a mapping or list with each value changed, given its key (empty in a list); a scalar is unchanged."""
+        if isinstance(self.value, dict):
+            return replace(self, value={key: change(key, each) for key, each in self.value.items()})
+        return replace(self, value=[change("", each) for each in self.value]) if isinstance(self.value, list) else self
+
     def walk(self) -> Iterator[Node]:
         """Yield this value and everything in it, in no particular order."""
         waiting = [self]

@@ -13,14 +13,14 @@ from pydantic_core import to_jsonable_python
 from flujo_aros.blueprint.blocks import COMMON, FIRST_LINE, KINDS, VERSION, Kind, condition_keys
 from flujo_aros.blueprint.document import write_document
 from flujo_aros.blueprint.environment import referenced
-from flujo_aros.blueprint.references import Shaped, builtin_name
+from flujo_aros.blueprint.references import Shaped
 from flujo_aros.contract import WrittenContract
 from flujo_aros.ensemble.log import EventLog
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.errors import UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.agree import Agree
-from flujo_aros.pipeline.builtins import EXTRACT, Extraction
+from flujo_aros.pipeline.builtins import EXTRACT, Extraction, builtin_name
 from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.control import Import, Loop, OutputMapping
 from flujo_aros.pipeline.model import Pipeline, PipelineStep

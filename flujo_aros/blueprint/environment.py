@@ -52,33 +52,20 @@ class Environment:
 
     def filled(self, root: Node) -> Node:
         """Return the document with each reference replaced; an unresolved reference is left as it is."""
-        members = dict(root.members)
-        for key in ("agents", "steps"):
-            if key in members:
-                members[key] = self._resolve(members[key], key)
-        if "profiles" in members:
-            members["profiles"] = self._settings(members["profiles"])
-        if "imports" in members:
-            members["imports"] = self._members(members["imports"], self._resolve_import)
-        return root if members == root.members else replace(root, value=members)
+        return root.mapped(self._part)
 
-    def _resolve_import(self, _: str, node: Node) -> Node:
-        return self.filled(node) if isinstance(node.value, dict) else self._text(node)[0]
-
-    def _members(self, node: Node, read: Callable[[str, Node], Node]) -> Node:
-        if not isinstance(node.value, dict):
-            return node  # the loader reports it
-        return replace(node, value={key: read(key, each) for key, each in node.members.items()})
+    def _part(self, key: str, node: Node) -> Node:
+        if key in ("agents", "steps"):
+            return self._resolve(node, key)
+        if key == "imports":
+            return node.mapped(lambda _, each: self.filled(each) if each.members else self._text(each)[0])
+        return self._settings(node) if key == "profiles" else node
 
     def _resolve(self, node: Node, key: str) -> Node:
         """Return the value under a key of an agent, a step, or a part of one, with its references replaced."""
         if isinstance(node.value, list):
-            return replace(node, value=[self._resolve(each, key) for each in node.elements])
-        if not isinstance(node.value, dict):
-            return node
-        if key in _NAMED:
-            return self._members(node, lambda _, each: self._resolve(each, ""))
-        return self._members(node, self._member)
+            return node.mapped(lambda _, each: self._resolve(each, key))
+        return node.mapped((lambda _, each: self._resolve(each, "")) if key in _NAMED else self._member)
 
     def _member(self, key: str, node: Node) -> Node:
         if key == "from_file":
@@ -93,8 +80,7 @@ class Environment:
             file = node.members.get("from_file")
             return node if file is None else replace(node, value={**node.members, "from_file": self._text(file)[0]})
         if key in _OPERATIONS:
-            several = [self._operation(each) for each in node.elements]
-            return replace(node, value=several) if several else self._operation(node)
+            return node.mapped(lambda _, each: self._operation(each)) if node.elements else self._operation(node)
         if key in _AS_WRITTEN or (key == "system_prompt" and isinstance(node.value, str)):
             return self._warn_of_references(node)
         return self._resolve(node, key)
@@ -107,11 +93,8 @@ class Environment:
         return self._warn_of_references(node) if is_short else self._resolve(node, "")
 
     def _settings(self, node: Node) -> Node:
-        if isinstance(node.value, list):
-            return replace(node, value=[self._settings(each) for each in node.elements])
-        if isinstance(node.value, dict):
-            return self._members(node, lambda _, each: self._settings(each))
-        return self._setting(node)
+        nested = isinstance(node.value, (dict, list))
+        return node.mapped(lambda _, each: self._settings(each)) if nested else self._setting(node)
 
     def _setting(self, node: Node) -> Node:
         """Return a setting that may be a number: the value of a lone reference is parsed like YAML."""
@@ -275,14 +258,13 @@ class Chosen:
         profile = self._profile(root, note)
         if not (profile or self.every or self.instead):
             return root  # unchanged: an editor of the document refers to each node
-        members = dict(root.members)
-        agents = members.get("agents")
-        if agents is not None and isinstance(agents.value, dict):
-            made = {name: self._agent(each, name, profile) for name, each in agents.members.items()}
-            members["agents"] = replace(agents, value=made)
-        if "steps" in members:
-            members["steps"] = self._choose_inside(members["steps"], profile)
-        return replace(root, value=members)
+
+        def chosen(key: str, node: Node) -> Node:
+            if key == "agents":
+                return node.mapped(lambda name, each: self._agent(each, name, profile))
+            return self._choose_inside(node, profile) if key == "steps" else node
+
+        return root.mapped(chosen)
 
     def _profile(self, root: Node, note: Callable[[Place, str], None]) -> Mapping[str, str]:
         """Return the models of the selected profile by the names of agents; `*` is the one for all others."""
@@ -319,17 +301,15 @@ class Chosen:
 
     def _choose_inside(self, node: Node, profile: Mapping[str, str]) -> Node:
         """Return a step, or a part of one, with the chosen models in the agents inside it."""
-        if isinstance(node.value, list):
-            return replace(node, value=[self._choose_inside(each, profile) for each in node.elements])
-        if not isinstance(node.value, dict):
-            return node
-        members = {key: self._choose_inside(each, profile) for key, each in node.members.items() if key not in _KEPT}
-        kept = {key: node.members[key] for key in node.members if key in _KEPT}
         uses = node.members.get("uses")
-        if "params" in kept and uses is not None and str(uses.value).endswith(_ASKS):
-            kept["params"] = self._agent(kept["params"], "", profile)
-        ordered = {key: members[key] if key in members else kept[key] for key in node.members}
-        return self._agent(replace(node, value=ordered), "", profile)
+        asks = uses is not None and str(uses.value).endswith(_ASKS)
+
+        def chosen(key: str, each: Node) -> Node:
+            if key == "params" and asks:
+                return self._agent(each, "", profile)
+            return each if key in _KEPT else self._choose_inside(each, profile)
+
+        return self._agent(node.mapped(chosen), "", profile)
 
 
 _KEPT: Final = frozenset({"input", "params", "output_schema", "input_schema", "schema", "message", "meta", "checks"})

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.dialect import META_KEYS, OTHER_KINDS, PRECHECK_KEYS, REFUSED
-from flujo_aros.blueprint.document import MAX_FINDINGS, Node
+from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, not_a_step
 from flujo_aros.blueprint.references import (
     NO_AGENT,
@@ -31,12 +31,12 @@ from flujo_aros.blueprint.references import (
 )
 from flujo_aros.contract import WrittenContract, written_contract
 from flujo_aros.ensemble.manifest import DEFAULT_PROFILE, Manifest, no_emitter_hint, read_manifest, wrong_kind
-from flujo_aros.errors import Code, ContractError, FilterError, Hint, Suggestion, TemplateError, UsageError
+from flujo_aros.errors import ContractError, FilterError, Hint, Suggestion, TemplateError, UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.builtins import built_in_step
 from flujo_aros.pipeline.control import OutputMapping, StateUpdate
-from flujo_aros.pipeline.model import STEP_NAME, Pipeline, PipelineStep, find_errors, name_is_taken
+from flujo_aros.pipeline.model import STEP_NAME, Pipeline, PipelineStep, find_errors
 from flujo_aros.pipeline.options import NESTED, Declared
 from flujo_aros.pipeline.step import NO_PROCESSING, Call, Processing, Step, warnings_of
 from flujo_aros.pipeline.template import InputLike, compile_input
@@ -47,13 +47,8 @@ MAX_STEPS: Final = 1_000
 
 _PATH: Final = re.compile(r"(?:context\.)?[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
 _SETTINGS: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
-_SPECIAL_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "step": ("processing", "contract", "model_settings"),
-    "call": ("params",),
-}
-"""The keys of options with a special form, for the kinds that share `kind: step`."""
 _WITH_TEMPLATES: Final = frozenset({"input", "message"})
-_WHOSE: Final = {"step": "steps with an agent", "call": "callables", "imports": "`uses: imports.…`"}
+_WHOSE: Final = {"step": "steps with an agent", "imports": "`uses: imports.…`"}
 
 
 def too_many_steps() -> str:
@@ -65,7 +60,6 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
     """Return the steps that these nodes describe, or None if there are errors, which are recorded."""
     built: list[PipelineStep | None] = []
     before = where.before
-    _reject_duplicate_names(loading, nodes)
     for index, node in enumerate(nodes):
         built.append(build_step(loading, node, Where(f"{where.path}[{index}]", where.name, before, where.conversation)))
         before = (*before, name_of(node, index))
@@ -82,18 +76,6 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
         wrong = not loading.lenient
     whole = [step for step in built if step is not None]
     return whole if len(whole) == len(built) and not wrong else None
-
-
-def _reject_duplicate_names(loading: Loading, nodes: list[Node]) -> None:
-    """Record duplicate names among very many steps before any of them is built."""
-    names = [name_of(node, index) for index, node in enumerate(nodes)] if len(nodes) > MAX_FINDINGS else []
-    if loading.lenient or len(names) - len(set(names)) < MAX_FINDINGS:
-        return
-    seen: dict[str, int] = {}
-    for index, name in enumerate(names):
-        first = seen.setdefault(name, index)
-        if first < index:
-            loading.note(place_of(nodes[index], "name"), name_is_taken(name, first), Code.DUPLICATE_STEP)
 
 
 def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | None:
@@ -619,12 +601,11 @@ def _check_keys(making: Making, target: Target) -> None:
         _check_config(making, "step")
         return
     word = "imports" if target.alias is not None else "step" if target.agent is not None else "call"
-    used = {*blocks.KINDS[word].options, *_SPECIAL_KEYS.get(word, ())}
-    for other in ("step", "call"):
-        useless = {*blocks.KINDS[other].options, *_SPECIAL_KEYS[other]} - used - {"params"}
-        for key, place in making.node.keys.items():
-            if key in useless and not (key == "processing" and word == "call"):
-                making.loading.warn(place, f"'{key}' is ignored: it is for {_WHOSE[other]}")
+    of_agents = {"processing", "contract", "model_settings", *blocks.KINDS["step"].options}
+    used = of_agents if word == "step" else {"processing", "input"} if word == "call" else blocks.KINDS[word].options
+    for key, place in making.node.keys.items():
+        if key in of_agents and key not in used:
+            making.loading.warn(place, f"'{key}' is ignored: it is for {_WHOSE['step']}")
     _check_config(making, word)
 
 

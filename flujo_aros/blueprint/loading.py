@@ -178,30 +178,19 @@ def meant(detail: ErrorDetails) -> int | float | bool | None:
     return number if wanted == "float_type" else None
 
 
+_REMOVED: Final = object()
+
+
 def put(data: Any, path: tuple[str | int, ...], value: object) -> bool:
-    """Set the value at this path of plain data; return False if the path does not exist."""
-    holder = _holder(data, path)
-    if holder is None:
+    """Set the value at this path of plain data, or remove it; return False if the path does not exist."""
+    if not path or value_at(data, path, _REMOVED) is _REMOVED:
         return False
-    holder[path[-1]] = value
+    holder = value_at(data, path[:-1])
+    if value is _REMOVED:
+        del holder[path[-1]]
+    else:
+        holder[path[-1]] = value
     return True
-
-
-def drop(data: Any, path: tuple[str | int, ...]) -> bool:
-    """Remove the value at this path of plain data; return False if the path does not exist."""
-    holder = _holder(data, path)
-    if holder is None:
-        return False
-    del holder[path[-1]]
-    return True
-
-
-_NOWHERE: Final = object()
-
-
-def _holder(data: Any, path: tuple[str | int, ...]) -> Any:
-    """Return the mapping or list that contains this path, or None if the path does not exist."""
-    return None if not path or value_at(data, path, _NOWHERE) is _NOWHERE else value_at(data, path[:-1])
 
 
 def parts_of(schema: Node) -> Iterator[tuple[str, Node]]:
@@ -254,7 +243,7 @@ def _invalid_parts(schema: Node) -> Iterator[tuple[Place, ContractError]]:
             path = error.path
             if path or number == 0:  # without its invalid parts the schema may accept everything
                 yield schema.at(path), error
-            if not path or not isinstance(path[-1], str) or not drop(plain, path):
+            if not path or not isinstance(path[-1], str) or not put(plain, path, _REMOVED):
                 return
         else:
             return
@@ -400,18 +389,18 @@ class Loading:
         """
         path = (*detail["loc"], *_inside(detail))
         if detail["type"] in UNKNOWN:
-            return unknown_key(kind, path).suggestion is None and drop(data, path)
-        return detail["type"] not in _NO_VALUE and may_be_left_out(kind, path) and drop(data, path)
+            return unknown_key(kind, path).suggestion is None and put(data, path, _REMOVED)
+        return detail["type"] not in _NO_VALUE and may_be_left_out(kind, path) and put(data, path, _REMOVED)
 
     def _correct(self, kind: type[Any], node: Node, data: Any, detail: ErrorDetails) -> bool:
         """Return whether the errors could be corrected in the plain data; each correction is a warning."""
         path: tuple[str | int, ...] = detail["loc"]
         if self._passes_over(kind, node, detail):
-            return drop(data, path)
+            return put(data, path, _REMOVED)
         if detail["type"] in _NO_VALUE:
             return False
         if detail["input"] is None and may_be_left_out(kind, path):
-            return drop(data, path)  # a key without a value sets nothing
+            return put(data, path, _REMOVED)  # a key without a value sets nothing
         value = meant(detail)
         if value is not None and put(data, path, value):
             literal, what = json.dumps(value), "true or false" if isinstance(value, bool) else "a number"
@@ -419,7 +408,7 @@ class Loading:
             return True
         if self.lenient and kind is blocks.Agent and path in _COUNTS:
             self.warn(node.at(path), f"{sentence(detail)}; it is ignored")
-            return drop(data, path)
+            return put(data, path, _REMOVED)
         return False
 
     def named_agent(self, name: str, node: Node) -> None:

@@ -19,7 +19,7 @@ from flujo_aros.blueprint.loading import Loading, member
 from flujo_aros.contract import Check, Invalid, compile_schema
 from flujo_aros.errors import BlueprintError, Code, Hint, Place, Problem, Suggestion, TemplateError, UsageError
 from flujo_aros.host import AgentSpec
-from flujo_aros.pipeline.builtins import BUILTINS
+from flujo_aros.pipeline.builtins import BUILTIN_PREFIXES, BUILTINS
 from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import STEP_NAME, PipelineStep, StepContext, StepLimits
@@ -28,8 +28,6 @@ from flujo_aros.pipeline.names import ROOTS, VARIABLES
 from flujo_aros.pipeline.step import REFERENCE
 from flujo_aros.pipeline.values import as_plain
 from flujo_aros.spelling import nearest
-
-BUILTIN_PREFIXES: Final = ("flujo.builtins.", "aros.builtins.")
 
 _DOTTED: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[.:](?P<name>_?[A-Za-z]\w*)", re.ASCII)
 
@@ -132,15 +130,6 @@ def named(loading: Loading, node: Node, name: str, who: str) -> Target | None:
     return None if reference is None else Target(function=reference)
 
 
-def builtin_name(function: object) -> str | None:
-    """Return the name of a built-in, from its function or its import path, or None for any other function."""
-    for name, builtin in BUILTINS.items():
-        found = builtin.function
-        if found is not None and function in (found, f"{found.__module__}:{name}"):
-            return f"{BUILTIN_PREFIXES[0]}{name}"
-    return None
-
-
 def _builtin(loading: Loading, node: Node, name: str) -> Target | None:
     short = name.rpartition(".")[2]
     if short in BUILTINS:
@@ -153,19 +142,6 @@ def _builtin(loading: Loading, node: Node, name: str) -> Target | None:
         return None
     loading.doubt(node.place, nearest(short, BUILTINS).after(f"unknown built-in {name!r}"))
     return None
-
-
-def function_reference(loading: Loading, node: Node, who: str) -> str | None:
-    """Return a function for a condition, a mapper or a reducer: a built-in, or an importable one."""
-    name = node.value
-    if not isinstance(name, str) or not name.startswith(BUILTIN_PREFIXES):
-        return callable_reference(loading, node, who)
-    short = name.rpartition(".")[2]
-    found = BUILTINS.get(short)
-    if found is None or found.function is None:
-        loading.doubt(node.place, nearest(short, BUILTINS).after(f"unknown built-in function {name!r}"))
-        return None
-    return f"{found.function.__module__}:{short}"
 
 
 _FILE: Final = re.compile(r"(?P<file>[^:\s]*?(?P<module>\w+)\.py):(?P<name>\w+)")
@@ -306,12 +282,20 @@ class Making:
         return member(self.node, *keys) if isinstance(value, dict) and keys[0] in value else None
 
     def function(self, node: Node | None, key: str) -> str | None:
-        """Return the function that this key names. Returns None without the key, and after recording the error if it
-        may not be imported.
+        """Return the function that this key names: a built-in, or one that may be imported. Returns None without the
+        key, and after recording an error.
         """
-        if node is None or node.value is None:
+        name = None if node is None else node.value
+        if node is None or name is None:
             return None
-        return function_reference(self.loading, node, f"`{key}`")
+        if not isinstance(name, str) or not name.startswith(BUILTIN_PREFIXES):
+            return callable_reference(self.loading, node, f"`{key}`")
+        short = name.rpartition(".")[2]
+        found = BUILTINS.get(short)
+        if found is not None:
+            return f"{found.__module__}:{short}"
+        self.loading.doubt(node.place, nearest(short, BUILTINS).after(f"unknown built-in function {name!r}"))
+        return None
 
     def expression(self, node: Node | None, key: str) -> str | None:
         """Return the expression under this key. Returns None without the key, and after recording an error."""

@@ -101,14 +101,22 @@ class AgentSpec(Configured):
 
     name: str = Field(default="", exclude=True)
     model: str = Field(min_length=1)
+    """A model name of pydantic-ai, or local:NAME for one on this machine."""
     system_prompt: str = ""
     output_schema: JsonObject | None = None
     model_settings: JsonObject = Field(default={})
+    """Settings of pydantic-ai: temperature, max_tokens, seed, …"""
     output_mode: OutputMode = "auto"
+    """How the answer is requested: `native` lets the provider enforce the schema, `prompted` puts it into the prompt,
+    `tool` requests a tool call, `auto` is native if the model supports it."""
     timeout: float | None = Field(default=None, gt=0)
+    """The timeout for one run of the agent, in seconds, including repairs."""
     max_retries: int = Field(default=0, ge=0, le=100)
+    """The number of times that the stage `retry` asks again after a rejected reply."""
     tools: tuple[str, ...] = ()
+    """Functions that the model may call: package.module:name."""
     capabilities: tuple[JsonValue, ...] = ()
+    """Capabilities of pydantic-ai, as in its agent specs: NAME, or {NAME: {option: value}}."""
 
     @model_validator(mode="after")
     def _has_known_settings(self) -> Self:

@@ -8,7 +8,6 @@ change no context and call no model; only `extract_from_text` is an agent step, 
 import dataclasses
 import inspect
 import json
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, cast
@@ -66,7 +65,7 @@ def _restore_secrets(outcome: Outcome[Any], contract: Contract[Any], vault: Vaul
     return replace(outcome, value=verdict.value)
 
 
-_PREFIXES: Final = ("flujo.builtins.", "aros.builtins.", "aros.")
+BUILTIN_PREFIXES: Final = ("flujo.builtins.", "aros.builtins.")
 _YES: Final = frozenset(
     {"y", "yes", "yeah", "yep", "ok", "okay", "sure", "true", "approve", "approved", "confirm", "1"}
 )
@@ -153,75 +152,45 @@ def _json_object(text: str) -> dict[str, Any] | None:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Builtin:
-    """One built-in: its short name and its function. `extract_from_text`, which becomes an agent step, has no
-    function."""
-
-    name: str
-    function: Callable[..., Any] | None
-    summary: str
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The accepted parameters, with their types."""
-        if self.function is None:
-            return {"schema": dict[str, Any], "model": str}
-        hints = typing.get_type_hints(self.function)
-        kinds = inspect.signature(self.function).parameters.values()
-        return {each.name: hints[each.name] for each in kinds if each.kind is each.KEYWORD_ONLY}
-
-    def check(self, params: Mapping[str, Any]) -> None:
-        """Raise `UsageError` for parameters that the built-in does not accept."""
-        for name, value in params.items():
-            if name not in self.params:
-                known = nearest(name, self.params, closed=True) or Hint("; it takes none")
-                raise UsageError(
-                    known.after(f"the built-in {self.name} has no parameter {name!r}"), key=f"params.{name}"
-                )
-            try:
-                TypeAdapter(self.params[name]).validate_python(value, strict=True)
-            except ValidationError as error:
-                wanted = error.errors(include_url=False)[0]["msg"]
-                why = f"the built-in {self.name}: {name}: {wanted[:1].lower()}{wanted[1:]}"
-                raise UsageError(why, key=f"params.{name}") from error
-
-
-BUILTINS: Final[Mapping[str, Builtin]] = {
-    builtin.name: builtin
-    for builtin in (
-        Builtin("passthrough", passthrough, "returns its input unchanged"),
-        Builtin("echo", passthrough, "the same as passthrough"),
-        Builtin("stringify", stringify, "converts its input to a string"),
-        Builtin("wrap_dict", wrap_dict, "wraps its input in an object under one key"),
-        Builtin("ensure_object", ensure_object, "converts its input to an object"),
-        Builtin("append", append, "appends an item to a list"),
-        Builtin("check_user_confirmation", check_user_confirmation, 'converts an answer to "approved" or "denied"'),
-        Builtin("check_user_confirmation_sync", check_user_confirmation, "the same as check_user_confirmation"),
-        Builtin(EXTRACT, None, "asks a model to extract the fields of a schema from a text"),
-    )
+BUILTINS: Final[Mapping[str, Callable[..., Any] | None]] = {
+    "passthrough": passthrough,
+    "echo": passthrough,
+    "stringify": stringify,
+    "wrap_dict": wrap_dict,
+    "ensure_object": ensure_object,
+    "append": append,
+    "check_user_confirmation": check_user_confirmation,
+    "check_user_confirmation_sync": check_user_confirmation,
+    EXTRACT: None,
 }
-"""Every built-in by its short name. None has side effects."""
-
-# Names under which functions are found by reference.
-echo = passthrough
-check_user_confirmation_sync = check_user_confirmation
+"""The function of each built-in, by short name. `extract_from_text` has none: it becomes an agent step."""
 
 
-def built_in(name: str) -> Builtin | None:
-    """Return the built-in with this name, short or as `flujo.builtins.NAME`, or None for any other name. Raises
-    `UsageError` for an unknown name that begins with `flujo.builtins.`.
+def builtin_name(function: object) -> str | None:
+    """Return the name of a built-in, from its function or its import path, or None for any other function."""
+    for name, found in BUILTINS.items():
+        if found is not None and function in (found, f"{found.__module__}:{name}"):
+            return f"{BUILTIN_PREFIXES[0]}{name}"
+    return None
 
-    >>> built_in("flujo.builtins.stringify").name
-    'stringify'
-    """
-    short = name
-    for prefix in _PREFIXES:
-        short = short.removeprefix(prefix)
-    found = BUILTINS.get(short)
-    if found is None and name.startswith(_PREFIXES):
-        raise UsageError(f"unknown built-in {name!r}{nearest(short, BUILTINS)}")
-    return found
+
+def _check_params(builtin: str, params: Mapping[str, Any]) -> None:
+    """Raise `UsageError` for parameters that the built-in does not accept."""
+    function = BUILTINS[builtin]
+    kinds: dict[str, Any] = {"schema": dict[str, Any], "model": str}
+    if function is not None:
+        named = inspect.signature(function).parameters.values()
+        kinds = {each.name: each.annotation for each in named if each.kind is each.KEYWORD_ONLY}
+    for name, value in params.items():
+        if name not in kinds:
+            known = nearest(name, kinds, closed=True) or Hint("; it takes none")
+            raise UsageError(known.after(f"the built-in {builtin} has no parameter {name!r}"), key=f"params.{name}")
+        try:
+            TypeAdapter(kinds[name]).validate_python(value, strict=True)
+        except ValidationError as error:
+            wanted = error.errors(include_url=False)[0]["msg"]
+            why = f"the built-in {builtin}: {name}: {wanted[:1].lower()}{wanted[1:]}"
+            raise UsageError(why, key=f"params.{name}") from error
 
 
 def built_in_step(name: str, builtin: str, params: Mapping[str, Any] | None = None, **options: Any) -> PipelineStep:
@@ -232,13 +201,13 @@ def built_in_step(name: str, builtin: str, params: Mapping[str, Any] | None = No
     >>> built_in_step("wrap", "wrap_dict", {"key": "note"}).name
     'wrap'
     """
-    found = built_in(builtin)
-    if found is None:
-        raise UsageError(f"unknown built-in {builtin!r}{nearest(builtin, BUILTINS)}")
-    given = dict(params or {})
-    found.check(given)
-    if found.function is not None:
-        return Call(name, found.function, given, **options)
+    short = next((builtin.removeprefix(each) for each in BUILTIN_PREFIXES if builtin.startswith(each)), builtin)
+    if short not in BUILTINS:
+        raise UsageError(f"unknown built-in {builtin!r}{nearest(short, BUILTINS)}")
+    given, function = dict(params or {}), BUILTINS[short]
+    _check_params(short, given)
+    if function is not None:
+        return Call(name, function, given, **options)
     missing = [key for key in ("schema", "model") if key not in given]
     if missing:
         raise UsageError(f"step {name!r}: {EXTRACT} needs {' and '.join(missing)} in its params", key="params")

@@ -267,23 +267,17 @@ def _checks(kind: Any, names: frozenset[str] | None) -> Any:
 
 
 def _sentence(declared: Declared, value: object, message: str) -> str:
-    if declared.choices:
-        return one_of(declared.name, value, declared.choices) or message
+    choices = declared.choices
+    if choices and value not in choices:
+        names = [str(each) for each in choices]
+        near = nearest(value, names, closed=True) if isinstance(value, str) and value not in names else Hint("")
+        near = near if near.suggestion is not None else Hint("")
+        return near.after(f"{declared.name} must be one of {', '.join(names)}, not {shown(value)}")
     words = declared.words
     if not words:
         return f"{declared.name}: {message[:1].lower()}{message[1:]}, not {shown(value)}"
     hint = f"; {declared.option.hint}" if declared.option.hint else ""
     return f"{declared.name} must be {words}, not {shown(value)}{hint}"
-
-
-def one_of(what: str, value: object, valid: Sequence[str | int]) -> Hint | None:
-    """Return the error for a value that is not one of the valid ones."""
-    if value in valid:
-        return None
-    names = [str(each) for each in valid]
-    near = nearest(value, names, closed=True) if isinstance(value, str) and value not in names else Hint("")
-    near = near if near.suggestion is not None else Hint("")
-    return near.after(f"{what} must be one of {', '.join(names)}, not {shown(value)}")
 
 
 def shown(value: object) -> str:
@@ -300,31 +294,35 @@ def _bare(annotation: Any) -> Any:
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
+def _members(annotation: Any) -> list[Any]:
+    """Return the members of a union except None, or an empty list for any other annotation."""
+    bare = _bare(annotation)
+    is_union = get_origin(bare) in (Union, types.UnionType)
+    return [each for each in get_args(bare) if each is not types.NoneType] if is_union else []
+
+
 def _options_in(annotation: Any) -> Iterator[Option]:
     """Yield the `Option` of an annotation or of a member of its union."""
     metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
     for each in reversed(metadata):  # the outermost option first
         if isinstance(each, Option):
             yield each
-    bare = _bare(annotation)
-    if get_origin(bare) in (Union, types.UnionType):
-        for member in get_args(bare):
-            yield from _options_in(member)
+    for member in _members(annotation):
+        yield from _options_in(member)
 
 
 def _choices(annotation: Any) -> tuple[str | int, ...]:
     """Return the values of a `Literal`, with or without None."""
-    bare = _bare(annotation)
-    if get_origin(bare) is Literal:
-        return get_args(bare)
-    if get_origin(bare) in (Union, types.UnionType):
-        members = [each for each in get_args(bare) if each is not types.NoneType]
-        return _choices(members[0]) if len(members) == 1 else ()
-    return ()
+    members = _members(annotation) or [annotation]
+    bare = _bare(members[0])
+    return get_args(bare) if len(members) == 1 and get_origin(bare) is Literal else ()
 
 
 def _words(annotation: Any) -> str:
     """Return a description of this type in words, or an empty string if there is none."""
+    members = _members(annotation)
+    if members:
+        return _words(members[0]) if len(members) == 1 else ""
     bare = _bare(annotation)
     bounds = [
         bound
@@ -332,9 +330,6 @@ def _words(annotation: Any) -> str:
         for bound in (each.metadata if isinstance(each, FieldInfo) else [each])
     ]
     origin, arguments = get_origin(bare), get_args(bare)
-    if origin in (Union, types.UnionType):
-        members = [each for each in arguments if each is not types.NoneType]
-        return _words(members[0]) if len(members) == 1 else ""
     if bare is bool:
         return "True or False"
     if bare is str:

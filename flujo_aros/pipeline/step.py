@@ -217,9 +217,18 @@ class Processing:
         return tuple(precheck.get("required_context_keys") or ()) if precheck.get("enabled", True) else ()
 
     @property
-    def warnings(self) -> tuple[tuple[str, str], ...]:
+    def warnings(self) -> list[tuple[str, str]]:
         """The keys that have no effect, each with a sentence that says why."""
-        return tuple(_warnings(self))
+        found: list[tuple[str, str]] = []
+        if self.coercion.max_unescape_depth is not None:
+            why = "JSON inside a JSON string is unwrapped once, as an INFERRED repair; `risk: lossless` forbids it"
+            found.append(("coercion.max_unescape_depth", f"has no effect: {why}"))
+        if self.enforcement == "off":
+            useless = [name for name in ("aop", "risk", "stages", "max_stages", "max_calls") if getattr(self, name)]
+            found += [(name, "has no effect with `enforcement: off`") for name in useless]
+        if self.enforcement == "validate" and self.stages:
+            found.append(("stages", "has no effect with `enforcement: validate`, which makes no further model calls"))
+        return found
 
     def ladder(self, default: Ladder) -> Ladder:
         """Return the ladder with the stages and limits of this block in place of the default's. Raises `UsageError`."""
@@ -258,19 +267,6 @@ def _check_precheck(precheck: dict[str, Any] | None) -> None:
             raise UsageError(f"reasoning_precheck.enabled must be true or false, not {value!r}")
         if key != "enabled" and not list_of(str)(value):
             raise UsageError(f"reasoning_precheck.{key} must be a list of names, not {value!r}")
-
-
-def _warnings(processing: Processing) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    if processing.coercion.max_unescape_depth is not None:
-        why = "JSON inside a JSON string is unwrapped once, as an INFERRED repair; `risk: lossless` forbids it"
-        found.append(("coercion.max_unescape_depth", f"has no effect: {why}"))
-    if processing.enforcement == "off":
-        useless = [name for name in ("aop", "risk", "stages", "max_stages", "max_calls") if getattr(processing, name)]
-        found += [(name, "has no effect with `enforcement: off`") for name in useless]
-    if processing.enforcement == "validate" and processing.stages:
-        found.append(("stages", "has no effect with `enforcement: validate`, which makes no further model calls"))
-    return found
 
 
 NO_PROCESSING: Final = Processing()
@@ -367,27 +363,6 @@ def mergeable(step: PipelineStep) -> bool | None:
     precedence; without one, the answer is inferred.
     """
     return step.gives_mapping if step.mergeable_output is None else step.mergeable_output
-
-
-def missing_keys(paths: Sequence[str], context: Mapping[str, Any]) -> list[str]:
-    """Return the dotted paths that have no value in the context; null counts as none."""
-    return [path for path in paths if _at(context, path.split(".")) is None]
-
-
-def returns_mapping(function: object) -> bool | None:
-    """Return whether a function's return annotation is a mapping or a model, or None without an annotation."""
-    found = _annotations(function).get("return", inspect.Parameter.empty)
-    return None if found is inspect.Parameter.empty else _is_mapping(found)
-
-
-def takes_mapping(function: object) -> bool:
-    """Return whether the annotation of a function's first parameter is a mapping; mappings are not
-    converted to models.
-    """
-    first = _first_parameter(function)
-    wanted = None if first is None else _annotations(function).get(first)
-    kind = typing.get_origin(wanted) or wanted
-    return isinstance(kind, type) and (issubclass(kind, Mapping) or typing.is_typeddict(cast("object", kind)))
 
 
 def _imported_type(reference: str, step: str) -> Any:
@@ -594,22 +569,20 @@ def _at(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
-def _annotations(function: object) -> dict[str, Any]:
+def _signature(function: object) -> tuple[Any, Any]:
+    """Return the annotations of a function's first parameter and of its result, each `Parameter.empty` if unknown."""
+    none: Any = inspect.Parameter.empty
     if not callable(function) or isinstance(function, type):
-        return {}
-    target = function if inspect.isroutine(function) else type(function).__call__
+        return none, none
     try:
-        return typing.get_type_hints(target)
+        hints = typing.get_type_hints(function if inspect.isroutine(function) else type(function).__call__)
     except (NameError, TypeError):  # an annotation that cannot be resolved here is ignored
-        return {}
-
-
-def _first_parameter(function: object) -> str | None:
+        return none, none
     try:
-        parameters = inspect.signature(cast("Callable[..., Any]", function)).parameters
-    except (TypeError, ValueError):
-        return None
-    return next(iter(parameters), None)
+        first = next(iter(inspect.signature(function).parameters), "")
+    except (TypeError, ValueError):  # a builtin without a signature
+        first = ""
+    return hints.get(first, none), hints.get("return", none)
 
 
 def _is_mapping(annotation: Any) -> bool | None:
@@ -748,7 +721,7 @@ class Step(TakesInput[T_co]):
         """Call the agent. The outcome may be a rejection: that is a failed step, not an exception."""
         names = context.names()
         required = self.processing.required_context_keys
-        missing = missing_keys(required, names["context"]) if required else ()
+        missing = [path for path in required if _at(names["context"], path.split(".")) is None]  # null counts as none
         if missing:
             words = f"the context has no value for {', '.join(missing)}, which the step requires"
             return Settlement(Rejected(Reason.INVALID, (Issue("$", "missing_context", words),), ""), attempts=0)
@@ -902,16 +875,18 @@ class Call(TakesInput[T_co]):
     def gives_mapping(self) -> bool | None:
         """Whether the function's return annotation is a mapping, if it has one and is available; for the type variable
         of its first parameter, whether the input is a mapping."""
-        hints = _annotations(self.function)
-        first = _first_parameter(self.function)
-        if first is not None and isinstance(hints.get("return"), TypeVar) and hints["return"] == hints.get(first):
+        wanted, returned = _signature(self.function)
+        if isinstance(returned, TypeVar) and returned == wanted:
             return self._given.gives_mapping
-        return returns_mapping(self.function)
+        return None if returned is inspect.Parameter.empty else _is_mapping(returned)
 
     @property
     def wants_mapping(self) -> bool:
-        """Whether the annotation of the function's first parameter is a mapping or a model."""
-        return takes_mapping(self.function)
+        """Whether the annotation of the function's first parameter is a mapping; mappings are not converted to
+        models."""
+        wanted, _ = _signature(self.function)
+        kind = typing.get_origin(wanted) or wanted
+        return isinstance(kind, type) and (issubclass(kind, Mapping) or typing.is_typeddict(cast("object", kind)))
 
     def prepare(self) -> None:
         """Import the function, so that an invalid name fails before any model call. Raises `UsageError`."""

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from pydantic_ai.models import Model
 
 from flujo_aros import AgentSpec, ContractError, Runner, Step, UsageError
-from flujo_aros.pipeline.builtins import BUILTINS, built_in, built_in_step, check_user_confirmation, ensure_object
+from flujo_aros.pipeline.builtins import built_in_step, check_user_confirmation, ensure_object
 from flujo_aros.pipeline.step import effective, mergeable
 from flujo_aros.testing import ScriptedModel
 
@@ -36,7 +36,6 @@ class Point:
         ("flujo.builtins.stringify", {}, {"ok": True}, '{"ok": true}'),
         ("flujo.builtins.stringify", {}, "hi", "hi"),
         ("flujo.builtins.wrap_dict", {}, "hi", {"value": "hi"}),
-        ("aros.wrap_dict", {"key": "note"}, "hi", {"note": "hi"}),
         ("wrap_dict", {"key": "note"}, [1], {"note": [1]}),
         ("ensure_object", {}, {"a": 1}, {"a": 1}),
         ("ensure_object", {}, Item(), {"unitPrice": 1.5}),
@@ -105,11 +104,6 @@ def test_a_wrong_name_or_parameter_is_one_clear_sentence(name: str, params: dict
 def test_a_wrong_schema_is_found_at_once():
     with pytest.raises(ContractError):
         built_in_step("s", "extract_from_text", {"schema": {"type": 3}, "model": "local:m"})
-
-
-def test_a_name_that_is_not_a_builtin_is_not_treated_as_one():
-    assert built_in("mine.tools:wrap") is None
-    assert {built_in(f"flujo.builtins.{name}") for name in BUILTINS} == set(BUILTINS.values())
 
 
 def extracted(text: str, *replies: str) -> tuple[Any, ScriptedModel]:

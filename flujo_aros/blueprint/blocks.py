@@ -134,7 +134,6 @@ class Agent(Block):
         "id": "an agent is identified by its key",
         "description": "it has no effect",
         "retries": "write max_retries",
-        "temperature": "write it in model_settings",
     }
 
 

@@ -254,16 +254,18 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
         return None
     root = loading.chosen.put_into(root, loading.note)
     parts = root.members
+    for key in ("agent", "agents"):
+        if isinstance(getattr(member(root, key, "model"), "value", None), str):
+            message = "this is one agent without a name; write `agents: {NAME: {model: …}}`, and `uses: agents.NAME`"
+            loading.note(root.keys[key], message)
+            loading.named_agent("", parts[key])
+            loading.agents = _AnyName(loading.agents)
+            parts = {other: each for other, each in parts.items() if other != key}
     agents, imports, steps = parts.get("agents"), parts.get("imports"), parts.get("steps")
     listed = steps.elements if steps is not None else []
     if steps is not None and len(listed) > MAX_STEPS:  # before anything is checked
         loading.note(steps.place, too_many_steps())
         return None
-    for key in ("agent", "agents"):
-        if isinstance(getattr(member(root, key, "model"), "value", None), str):
-            message = "this is one agent without a name; write `agents: {NAME: {model: …}}`, and `uses: agents.NAME`"
-            loading.note(root.keys[key], message)
-            return None  # the steps use agents by names that are unknown
     outline = {key: _outline(each, key) for key, each in parts.items() if not key.startswith(SHARED)}
     top = loading.block(Top, root, outline)
     version = parts.get("version")
@@ -288,6 +290,16 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
         return Pipeline(made, name=name, description=top.description, warnings=warnings, environment=environment)
     except UsageError as error:
         loading.note(root.place, str(error))
+        return None
+
+
+class _AnyName(dict[str, Any]):
+    """The agents of a blueprint in which one has no name, so that steps may mean it by any name."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> None:
         return None
 
 

@@ -417,6 +417,13 @@ class Pipeline(Generic[T_co]):
         warnings = (*self.warnings, *other.warnings) if isinstance(other, Pipeline) else self.warnings
         return Pipeline((*self.steps, *more), name=self.name, description=self.description, warnings=warnings)
 
+    if not TYPE_CHECKING:  # a type checker must still report unknown attributes
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("run", "run_sync", "stream"):
+                raise AttributeError(f"a Runner runs a pipeline: Runner(pipeline).{name}(input)", name=name, obj=self)
+            return object.__getattribute__(self, name)  # raises the original error
+
     @property
     def models(self) -> frozenset[str]:
         """The names of all models that the steps and their nested steps request."""

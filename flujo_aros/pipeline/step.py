@@ -721,7 +721,7 @@ class Step(TakesInput[T_co]):
         """Call the agent. The outcome may be a rejection: that is a failed step, not an exception."""
         names = context.names()
         required = self.processing.required_context_keys
-        missing = [path for path in required if _at(names["context"], path.split(".")) is None]  # null counts as none
+        missing = [path for path in required if _at(names["context"], path.split(".")) is None] if required else []
         if missing:
             words = f"the context has no value for {', '.join(missing)}, which the step requires"
             return Settlement(Rejected(Reason.INVALID, (Issue("$", "missing_context", words),), ""), attempts=0)

@@ -119,6 +119,8 @@ def test_a_function_of_a_module_called_steps_is_not_taken_for_a_step() -> None:
             "deps_schema: {type: object}",
             "unknown key 'deps_schema'; deps come from the run: `Runner.run(…, deps=…)`, or",
         ),
+        ("temperature: 0.2", "unknown key 'temperature'; write it under `model_settings:`"),
+        ("prompt: Sort.", "unknown key 'prompt'; write `system_prompt`"),
         ("end_strategy: early", "unknown key 'end_strategy'; only an agent built in Python has it: `uses: package"),
         (
             "mcp_servers: [{command: npx}]",
@@ -136,6 +138,8 @@ def test_a_function_of_a_module_called_steps_is_not_taken_for_a_step() -> None:
         "misspelt",
         "capability",
         "deps",
+        "setting",
+        "prompt",
         "spec",
         "mcp",
         "tool",

@@ -63,6 +63,12 @@ def test_a_single_agent_without_a_name_is_one_error(key: str) -> None:
     )
 
 
+@pytest.mark.parametrize("key", ["agent", "agents"])
+def test_other_errors_are_reported_with_a_single_agent_without_a_name(key: str) -> None:
+    text = f"{key}: {{model: test, promt: Sort.}}\nsteps:\n  - {{name: s, uses: agents.reader, inptu: x}}\n"
+    assert [each.path for each in inspect_blueprint(text).findings] == [key, f"{key}.promt", "steps[0].inptu"]
+
+
 def test_every_invalid_option_of_a_step_is_reported_with_its_place() -> None:
     stages = "[foo, retry, {stage: retry, attemps: 2}, {retry: {attempts: 1}}]"
     processing = f"{{stages: {stages}, max_calls: -1, max_stages: many, risk: high}}"

@@ -58,6 +58,17 @@ def scripted(*replies: str) -> FunctionModel:
     return FunctionModel(answer)
 
 
+@pytest.mark.parametrize("name", ["run", "run_sync", "stream"])
+def test_a_pipeline_says_that_a_runner_runs_it(name: str):
+    with pytest.raises(AttributeError, match=rf"Runner\(pipeline\)\.{name}\(input\)"):
+        getattr(Pipeline([Call("count", function=len)]), name)
+
+
+def test_any_other_missing_attribute_of_a_pipeline_is_an_ordinary_error():
+    with pytest.raises(AttributeError, match="'Pipeline' object has no attribute 'stepps'"):
+        _ = Pipeline([Call("count", function=len)]).stepps
+
+
 def test_values_go_from_step_to_step():
     pipeline = Call("count", function=len) >> Call("double", function=double)
     run = Runner(pipeline).run_sync("four")

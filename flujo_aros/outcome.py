@@ -164,6 +164,18 @@ class Attempt:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class StageRecord:
+    """One stage of a ladder: its outcome, the reason if it failed, and the usage of its model calls."""
+
+    stage: str
+    outcome: str
+    reason: str | None
+    calls: int
+    usage: Usage = field(default_factory=Usage, compare=False)
+    seconds: float = field(default=0.0, compare=False)
+
+
 class OutputError(ArosError):
     """Raised when there is no value that can be trusted.
 

@@ -81,7 +81,6 @@ from flujo_aros.host.agent import (
 from flujo_aros.host.run import (
     AgentOutputError as AgentOutputError,
     Run as Run,
-    StageRecord as StageRecord,
     recording as recording,
 )
 from flujo_aros.host.request import is_refused as is_refused, remember_refusal as remember_refusal

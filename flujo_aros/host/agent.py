@@ -83,10 +83,10 @@ from flujo_aros.host.response import (
     with_answer,
     with_blank,
 )
-from flujo_aros.host.run import TEXT, Exchange, Run, StageRecord, Viewer, recording
+from flujo_aros.host.run import TEXT, Exchange, Run, Viewer, recording
 from flujo_aros.host.spec import AgentSpec, Decision, Deferral, DeferredCall, OutputMode, Result, object_schema
 from flujo_aros.host.stream import Live, Showing, WatchedStream, read_out
-from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
+from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, StageRecord, Trust
 from flujo_aros.reading.payload import apply_checks_async
 from flujo_aros.recovery import Evidence, Ladder
 from flujo_aros.redaction import Vault

@@ -35,7 +35,7 @@ from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, Event, S
 from flujo_aros.host.content import Prompt
 from flujo_aros.host.models import Once, is_form_sent, wants_output
 from flujo_aros.host.output import PartialOutput, allows_nothing
-from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, OutputError, Rejected
+from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, OutputError, Rejected, StageRecord
 from flujo_aros.recovery import Ask, Evidence, Ladder, Reply, ladder_for
 from flujo_aros.redaction import secrets_among
 from flujo_aros.settings import current_settings
@@ -43,18 +43,6 @@ from flujo_aros.usage import Allowance, Usage
 
 TEXT: Final = ModelRequestParameters()
 """A request for plain text."""
-
-
-@dataclass(frozen=True, slots=True)
-class StageRecord:
-    """One stage of a ladder: its outcome, the reason if it failed, and the usage of its model calls."""
-
-    stage: str
-    outcome: str
-    reason: str | None
-    calls: int
-    usage: Usage = field(default_factory=Usage, compare=False)
-    seconds: float = field(default=0.0, compare=False)
 
 
 class Viewer(Protocol):

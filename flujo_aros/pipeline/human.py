@@ -143,7 +143,6 @@ def _answer_text(answer: Any) -> str:
     return answer if isinstance(answer, str) else json.dumps(answer, default=str, ensure_ascii=False)
 
 
-_WORDS: Final[Mapping[Any, bool]] = {"approve": True, "deny": False, True: True, False: False}
 _SPOKEN: Final[Mapping[str, bool]] = {
     "approve": True, "yes": True, "true": True, "deny": False, "no": False, "false": False,
 }  # fmt: skip
@@ -270,4 +269,4 @@ def _decision(call: DeferredCall, value: Any) -> Decision:
         return Result(value)
     if is_dict(value):
         return Approval(value["approve"], value.get("args"), value.get("message", ""))
-    return Approval(_WORDS[value])
+    return Approval(_SPOKEN[value] if isinstance(value, str) else value)

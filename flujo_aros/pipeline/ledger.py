@@ -27,7 +27,7 @@ from flujo_aros.events import (
     emit,
     span,
 )
-from flujo_aros.outcome import Degraded, Outcome, Rejected, Trust
+from flujo_aros.outcome import Degraded, Outcome, Rejected, StageRecord, Trust
 from flujo_aros.pipeline.results import (
     OnDegraded,
     RunResult,
@@ -42,7 +42,7 @@ from flujo_aros.spelling import clip
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
-    from flujo_aros.host import Conversation, StageRecord
+    from flujo_aros.host import Conversation
     from flujo_aros.pipeline.results import BodyResult, DeferredWork
     from flujo_aros.pipeline.values import Path, Write
 

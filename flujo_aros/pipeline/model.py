@@ -354,7 +354,7 @@ _OF_PIPELINES: Final = {
         hint="`Pipeline([step])`, even for a single step",
         fits=instance_of(Iterable, but=(str, bytes, Mapping)),
     ),
-    "description": Option(words="a string", fits=instance_of(str)),
+    **dict.fromkeys(("name", "description"), Option(words="a string", fits=instance_of(str))),
 }
 
 
@@ -396,9 +396,7 @@ class Pipeline(Generic[T_co]):
     ) -> None:
         if others:
             raise TypeError("Pipeline takes its steps as one list: Pipeline([first, second]), or first >> second")
-        reject_wrong_option("Pipeline", _OF_PIPELINES, steps=steps, description=description)
-        if not isinstance(cast("object", name), str):
-            raise UsageError(f"Pipeline: name must be a string, not {name!r}")
+        reject_wrong_option("Pipeline", _OF_PIPELINES, steps=steps, name=name, description=description)
         more = {"warnings": tuple(warnings), "body": body, "environment": dict(environment or {})}
         put(self, steps=tuple(steps), name=name, description=description, **more)
         what = f"{'the body' if body else 'pipeline'} {name!r}"

@@ -23,7 +23,6 @@ from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.results import (
     PausedRun,
     RecordedOutcome,
-    RecordedStage,
     RecordedStep,
     StepResult,
     StepStatus,
@@ -49,7 +48,6 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
         RecordedStep,
         result,
         outcome=_recorded_outcome(result),
-        stages=[_save(RecordedStage, stage) for stage in result.stages],
         writes=[(list(path), as_saved(value, f"step {result.name!r}")) for path, value in slot.writes],
         messages=plain_conversation(slot.messages) if talks else [],
     )
@@ -57,11 +55,10 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
 
 def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
     """Return the slot of a settled step, with its value in the type of its contract."""
-    from flujo_aros.host import StageRecord, conversation_of  # imported here, as in `recorded_step`
+    from flujo_aros.host import conversation_of  # imported here, as in `recorded_step`
 
     outcome = None if step.outcome is None else _outcome(step.outcome, contract)
-    stages = tuple(_restore(StageRecord, stage) for stage in step.stages)
-    result: StepResult[Any] = _restore(StepResult, step, outcome=outcome, stages=stages)
+    result: StepResult[Any] = _restore(StepResult, step, outcome=outcome)
     writes = tuple((tuple(path), as_given(value)) for path, value in step.writes)
     return Slot.replayed(result, writes, conversation_of(step.messages) if step.messages else ())
 

@@ -26,6 +26,7 @@ from flujo_aros.outcome import (
     Reason,
     Rejected,
     Repair,
+    StageRecord,
     Trust,
     rejection_of,
 )
@@ -36,7 +37,7 @@ from flujo_aros.usage import Usage
 from flujo_aros.visible import visible
 
 if TYPE_CHECKING:
-    from flujo_aros.host import Conversation, StageRecord
+    from flujo_aros.host import Conversation
 
 T_co = TypeVar("T_co", default=Any, covariant=True)
 """The type of a value; any type if unspecified."""
@@ -236,17 +237,6 @@ class RecordedOutcome(Strict):
     attempts: tuple[Attempt, ...] = ()
 
 
-class RecordedStage(Strict):
-    """One stage of the ladder in a settled step."""
-
-    stage: str
-    outcome: str
-    reason: str | None = None
-    calls: int = 0
-    usage: Usage = Usage()
-    seconds: float = 0.0
-
-
 class RecordedStep(Strict):
     """The settlement of one step before the run paused, and its writes to the context."""
 
@@ -255,7 +245,7 @@ class RecordedStep(Strict):
     status: StepStatus
     outcome: RecordedOutcome | None = None
     usage: Usage = Usage()
-    stages: list[RecordedStage] = []
+    stages: tuple[StageRecord, ...] = ()
     attempts: int = 1
     seconds: float = 0.0
     error: str | None = None

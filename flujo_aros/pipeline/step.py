@@ -43,7 +43,7 @@ from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.events import TextReplaced
 from flujo_aros.host import AgentSpec, has_content, missing_provider
 from flujo_aros.json_data import is_dict, with_schemas_changed
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Risk, Trust
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Risk, StageRecord, Trust
 from flujo_aros.pipeline.human import decided, paused_for
 from flujo_aros.pipeline.ledger import Settlement, emit_call
 from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepContext, TakesInput
@@ -59,7 +59,7 @@ from flujo_aros.settings import current_settings
 from flujo_aros.spelling import nearest, short_value
 
 if TYPE_CHECKING:
-    from flujo_aros.host import AbstractAgent, AgentRun, Prompt, StageRecord
+    from flujo_aros.host import AbstractAgent, AgentRun, Prompt
 else:
     AbstractAgent = Mapping  # `_AGENT` is the check; the type itself would import pydantic-ai for every blueprint
 

@@ -28,7 +28,7 @@ from flujo_aros import (
     Usage,
 )
 from flujo_aros.cli.render import print_summary
-from flujo_aros.host import StageRecord
+from flujo_aros.outcome import StageRecord
 from flujo_aros.pipeline.results import run_status
 
 FENCE = Repair("fence", Risk.LOSSLESS, "$", (0, 7), "```json", "")

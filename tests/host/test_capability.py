@@ -24,7 +24,8 @@ from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from flujo_aros import Aros, ContractError, Degraded, OutputError, Reason, Rejected, Trust, UsageError, observing
 from flujo_aros.events import AskFinished, AskStarted, ReadFinished
-from flujo_aros.host import StageRecord, recording
+from flujo_aros.host import recording
+from flujo_aros.outcome import StageRecord
 from flujo_aros.recovery import Degrade, Ladder, LlmRepair, Retry
 
 from .scripted import Script, call

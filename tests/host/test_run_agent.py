@@ -20,7 +20,8 @@ from pydantic_ai.usage import RequestUsage
 
 from flujo_aros import Accepted, AgentSpec, Aros, Degraded, OutputError, Reason, Rejected, Trust, Usage, UsageError
 from flujo_aros.contract import Output, compile_contract
-from flujo_aros.host import AgentRun, StageRecord, run_agent
+from flujo_aros.host import AgentRun, run_agent
+from flujo_aros.outcome import StageRecord
 from flujo_aros.recovery import Ladder, LlmRepair
 from flujo_aros.testing import ScriptedModel
 

@@ -27,7 +27,15 @@ from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, TOO_MANY, Nod
 from flujo_aros.blueprint.environment import Chosen, rejected_endpoint
 from flujo_aros.blueprint.files import not_utf8, why_unread
 from flujo_aros.configured import hints_of, models_in, owner_of, sentence
-from flujo_aros.contract import TYPES, SchemaValues, compile_schema, misspelt_in, misspelt_of, type_word
+from flujo_aros.contract import (
+    TYPES,
+    SchemaValues,
+    compile_schema,
+    misspelt_annotations,
+    misspelt_in,
+    misspelt_of,
+    type_word,
+)
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.host import AgentSpec, find_name_error
 from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, is_list, schemas_in, value_at
@@ -342,7 +350,7 @@ class Loading:
             self.findings.append(problem(found.place, TOO_MANY, Code.INVALID))
             raise EnoughError
 
-    def warn(self, place: Place | None, what: str, code: Code = Code.IGNORED) -> None:
+    def warn(self, place: Place | None, what: str | UsageError, code: Code = Code.IGNORED) -> None:
         """Record a warning about something that is ignored; with another code, an error that occurs only at run
         time."""
         self.warnings.append(problem(place, what, code))
@@ -514,6 +522,8 @@ class Loading:
         wrong += () if wrong else empty
         for place, message in wrong:
             self.doubt(place, message)
+        for error in () if wrong else misspelt_annotations(node.plain()):
+            self.warn(node.key_at(error.path), error)
         return not wrong
 
     def _type(self, node: Node, *, alone: bool, typed: bool) -> bool:

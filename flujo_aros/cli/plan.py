@@ -149,12 +149,10 @@ def check_ready(blueprint: Path, pipeline: Pipeline, max_cost: float | None = No
 
 def _warn_of_unpriced(limit: str, models: frozenset[str]) -> None:
     """Warn that a limit does not count the calls of models without a known price."""
-    from flujo_aros.host import has_known_price
+    from flujo_aros.host import uncounted_calls
 
-    unpriced = [name for name in sorted(models) if not has_known_price(name)]
-    if unpriced:
-        effect = "does not count their calls" if len(unpriced) < len(models) else "has no effect"
-        say(f"{limit} {effect}: no price is known for {', '.join(unpriced)}", style="yellow")
+    if (sentence := uncounted_calls(limit, models)) is not None:
+        say(sentence, style="yellow")
 
 
 def check_deps(pipeline: Pipeline, options: Deps) -> None:

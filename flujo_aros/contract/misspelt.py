@@ -17,6 +17,8 @@ from flujo_aros.spelling import nearest, only_near, short
 _DECLARING: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas"})
 """Keywords that may declare properties in addition to `properties`."""
 _KNOWN: Final = CONSTRAINING | ANNOTATING
+_DESCRIBING: Final = frozenset({"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"})
+"""The annotations of JSON Schema that describe a value."""
 _FORMATS: Final = frozenset(
     (
         *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),
@@ -42,7 +44,7 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
     """Yield the misspelt words of a schema, which validators ignore, each with its path: keywords such as `propertys`,
     formats, and names in `required`, where a misspelt one requires a second property, of any type. A key that may mean
     something else (`propertiesOrder`, `form`, `tsType`) is an annotation of another tool, and a misspelt annotation is
-    harmless. A suggestion is sure if the value suits the keyword.
+    harmless (see `misspelt_annotations`). A suggestion is sure if the value suits the keyword.
 
     >>> [str(error) for error in misspelt_in({"type": "object", "propertys": {}})]
     ["'propertys' is not a keyword of JSON Schema and would be ignored; did you mean 'properties'?"]
@@ -56,20 +58,37 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
         if suggestion is not None:
             words = f"{form!r} is not a format of JSON Schema and would be ignored; did you mean {suggestion!r}?"
             yield ContractError(Hint(words, Suggestion(str(form), suggestion, sure=True)), (*path, "format"))
-        for word, value in part.items():
-            # `_format`: switched off
-            own = word in _KNOWN or word == _TYPEOF or not word[:1].isalpha() or word.startswith("x-")
-            meant = None if own else only_near(word, _KNOWN)
-            if meant not in CONSTRAINING or word.endswith(meant.capitalize()):
-                continue
-            suits = is_value_of(meant, value)
-            if suits or len(word) >= _SHORT:
-                words = f"{short(word)} is not a keyword of JSON Schema and would be ignored; did you mean {meant!r}?"
-                yield ContractError(Hint(words, Suggestion(word, meant, sure=suits)), (*path, word))
+        yield from _misspelt_keywords(path, part, CONSTRAINING)
     for path, name, optional in islice(_undeclared_required(found), _MOST_UNDECLARED):
         suggestion = nearest(name, optional)
         if suggestion.suggestion is not None and get_close_matches(name, [suggestion.suggestion.meant], 1, _CLOSE):
             yield ContractError(suggestion.after(f"{short(name)} is required but not in `properties`"), path)
+
+
+def misspelt_annotations(schema: JsonSchema) -> Iterator[ContractError]:
+    """Yield the misspelt annotations of a schema whose values suit them, each with its path.
+
+    >>> [str(error) for error in misspelt_annotations({"type": "string", "desciption": "A name."})]
+    ["'desciption' is not a keyword of JSON Schema and would be ignored; did you mean 'description'?"]
+    """
+    for path, part in schemas_in(schema):
+        for error in _misspelt_keywords(path, part, _DESCRIBING):
+            if error.suggestion is not None and error.suggestion.sure:
+                yield error
+
+
+def _misspelt_keywords(path: Place, part: JsonSchema, meanings: frozenset[str]) -> Iterator[ContractError]:
+    """Yield the keys of one schema that misspell a keyword, if that is one of these."""
+    for word, value in part.items():
+        # `_format`: switched off
+        own = word in _KNOWN or word == _TYPEOF or not word[:1].isalpha() or word.startswith("x-")
+        meant = None if own else only_near(word, _KNOWN)
+        if meant not in meanings or word.endswith(meant.capitalize()):
+            continue
+        suits = is_value_of(meant, value)
+        if suits or len(word) >= _SHORT:
+            words = f"{short(word)} is not a keyword of JSON Schema and would be ignored; did you mean {meant!r}?"
+            yield ContractError(Hint(words, Suggestion(word, meant, sure=suits)), (*path, word))
 
 
 def _undeclared_required(parts: Sequence[tuple[Place, JsonSchema]]) -> Iterator[tuple[Place, str, set[str]]]:

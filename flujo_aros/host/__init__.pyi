@@ -27,6 +27,7 @@ from flujo_aros.host.response import USED_UP as USED_UP, rejects_schema as rejec
 from flujo_aros.host.recover import fit_event_fields as fit_event_fields
 from flujo_aros.host.models import (
     has_known_price as has_known_price,
+    uncounted_calls as uncounted_calls,
     Models as Models,
     ModelSource as ModelSource,
     create_model as create_model,

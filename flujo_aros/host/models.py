@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -199,6 +199,19 @@ def has_known_price(name: str) -> bool:
     """
     provider, _, model = name.partition(":")
     return provider == LOCAL or provider.startswith(_REPORTS_COST) or _find_in_price_list(provider, model) is not None
+
+
+def uncounted_calls(limit: str, models: Collection[str]) -> str | None:
+    """Return the sentence about a cost limit that does not count the calls of some of these models, or None.
+
+    >>> uncounted_calls("--max-cost", ["openai:gpt-4o-mini", "openai:mine@http://127.0.0.1:8000/v1"])
+    '--max-cost does not count their calls: no price is known for openai:mine@http://127.0.0.1:8000/v1'
+    """
+    unpriced = [name for name in sorted(models) if not has_known_price(name)]
+    if not unpriced:
+        return None
+    effect = "does not count their calls" if len(unpriced) < len(models) else "has no effect"
+    return f"{limit} {effect}: no price is known for {', '.join(unpriced)}"
 
 
 def max_call_cost(name: str, output_tokens: int | None, *, caches: bool = False) -> Decimal | str:

@@ -484,24 +484,25 @@ class Subject:
         return None
 
     def _branching(self, problem: Problem) -> Fix | None:
-        """Write `if`, `then` and `else` as a conditional with two branches, and a step with `if` as one with a branch,
-        if the condition is true or false.
+        """Write `if` or `condition`, `then` and `else` as a conditional with two branches, and a step with `if` as one
+        with a branch, if the condition is true or false.
 
         Without `else`, the value is passed on unchanged if the condition is false, which is to be reviewed.
         """
         place = problem.place or Place(1, 1)
         holder = self._mappings.get((place.line, place.column))
-        if holder is None or problem.path.rpartition(".")[2] not in ("if", "then", "else") or "if" not in holder.keys:
+        if holder is None or problem.path.rpartition(".")[2] not in ("if", "then", "else"):
             return None
         keys, newline = holder.keys.keys(), f"{self.positions.newline}{' ' * (place.column - 1)}"
-        if "branches" in keys or not is_truth(str(holder.members["if"].value)):
+        conditions = [key for key in ("if", "condition", "condition_expression") if key in keys]
+        if len(conditions) != 1 or "branches" in keys or not is_truth(str(holder.members[conditions[0]].value)):
             return None
         nothing = "default_branch: [{name: otherwise, uses: passthrough}]"
         whole, added = "else" in keys, [] if "kind" in keys else ["kind: conditional"]
         if "then" in keys:
             edits = self.editor.nest(holder, {"then": '"true"', "else": '"false"'}, ["branches:"])
             added += [] if whole else [nothing]
-        elif "name" in keys and keys & {"uses", "agent"} and not keys & {"kind", "else"}:
+        elif conditions == ["if"] and "name" in keys and keys & {"uses", "agent"} and not keys & {"kind", "else"}:
             name = holder.members["name"]
             named = f"name: {self.text[self.editor.start(name) : self.editor.end(name)]}"
             inner = {key: key for key in keys if key not in ("name", "if")}
@@ -509,9 +510,10 @@ class Subject:
             added += [nothing]
         else:
             return None
-        start = self.editor.key(holder, "if")
+        start = self.editor.key(holder, conditions[0])
         key = newline.join([*added, "condition_expression"])
-        fix = Fix("Write it as `kind: conditional` with `branches`", (Edit(start, start + len("if"), key), *edits))
+        renaming = Edit(start, start + len(conditions[0]), key)
+        fix = Fix("Write it as `kind: conditional` with `branches`", (renaming, *edits))
         return None if not edits else fix if whole else fix.as_unsafe()
 
     def _errors_after(self, edits: Iterable[Edit]) -> Sequence[Problem]:

@@ -8,7 +8,7 @@ from typing import Final
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located, member
 from flujo_aros.lint.edits import Finding, Severity
-from flujo_aros.lint.rule import Outline, Rule, Subject, entry_reads, iteration_reads, reads_of, span_of
+from flujo_aros.lint.rule import Outline, Rule, Subject, entry_reads, iteration_reads, made_step, reads_of, span_of
 from flujo_aros.outcome import Reason
 from flujo_aros.pipeline.names import OUTPUT_NAMES, Read
 from flujo_aros.pipeline.step import DEGRADED_KEY, Facts, Step
@@ -158,6 +158,54 @@ def _beyond(step: Step, ladder: Ladder) -> str | None:
     if limits.max_cost is not None and ladder.max_cost is not None and ladder.max_cost > limits.max_cost:
         return f"spend ${ladder.max_cost}, but the step is limited to ${limits.max_cost}"
     return None
+
+
+class UncountedCost(Rule, code="V-R4", severity=Severity.WARNING):
+    """A cost limit does not count the calls of a model.
+
+    ## What it does
+
+    Finds steps with `usage_limits: {max_cost: …}` that use a model without a known price, such as one at its own
+    address. `aros run` warns of them, too.
+
+    ## Why is this bad
+
+    The cost of such a call is unknown, so it counts as zero, and the limit never ends the step.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: extract
+        agent: {model: "openai:mine@http://127.0.0.1:8000/v1"}
+        usage_limits: {max_cost: 0.10}
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: extract
+        agent: {model: "openai:mine@http://127.0.0.1:8000/v1"}
+        usage_limits: {max_requests: 5}
+    ```
+
+    ## Fix safety
+
+    There is no fix: only you know what the calls of the model cost.
+    """
+
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Check every step with a cost limit."""
+        for located in subject.steps:
+            step, node = made_step(located), located.node.members.get("usage_limits")
+            if step is None or node is None or step.usage_limits is None or step.usage_limits.max_cost is None:
+                continue
+            from flujo_aros.host import uncounted_calls  # imported here, because prices take long to import
+
+            message = uncounted_calls(f"step {located.name!r}: usage_limits.max_cost", step.models)
+            if message is not None:
+                yield self.finding(message, span_of(node), step=located.name)
 
 
 class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):

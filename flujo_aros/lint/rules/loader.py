@@ -376,8 +376,8 @@ class IgnoredKey(LoaderRule, code="V-B3", severity=Severity.WARNING, about=Code.
 
     ## What it does
 
-    Finds keys of flujo's blueprints that have no effect here, each with the reason, and values that should be written
-    differently.
+    Finds keys of flujo's blueprints that have no effect here, each with the reason, values that should be written
+    differently, and misspelt annotations of schemas, such as `desciption`.
 
     ## Why is this bad
 

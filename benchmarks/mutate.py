@@ -46,7 +46,7 @@ EQUIVALENT: dict[str, str] = {
     "flujo_aros/reading/candidate.py rewrite: _DOUBLE in quoted -> (_DOUBLE not in quoted)": (
         "only slower: the text is read token by token"
     ),
-    "flujo_aros/reading/remarks.py : word[0] > \"\\u3000\" -> (word[0] >= '\\u3000')": (
+    "flujo_aros/reading/tagger.py : word[0] > \"\\u3000\" -> (word[0] >= '\\u3000')": (
         "equivalent: no word begins with a blank"
     ),
     "flujo_aros/redaction/text.py Quotes._may_open: at >= 0 -> (at >= -1)": "equivalent: text[-1:0] is empty too",

@@ -15,8 +15,8 @@ with nothing after it); word lists (`phrases`) can only cause a rejection.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -24,11 +24,12 @@ from flujo_aros.contract import Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
-from flujo_aros.reading.claims import Claims, fields_of
+from flujo_aros.reading.claims import contradicted_by
 from flujo_aros.reading.grammar import CJK, SENTENCE, SHORT_COMMENT, expression
-from flujo_aros.reading.remarks import MAY_REMARK, Remark, Topic, class_of, correction_in, doubt_in, remark_in
-from flujo_aros.reading.scalars import WORD, name_words, other_unit, read_time
+from flujo_aros.reading.remarks import MAY_REMARK, Remark, correction_in, doubt_in, remark_in
+from flujo_aros.reading.scalars import WORD, name_words, other_unit
 from flujo_aros.reading.scanner import CODE_FENCES
+from flujo_aros.reading.tagger import Tagger, fields_of, other_spellings
 
 _FENCE: Final = expression(r"(?:```|~~~)[ \t]{0,20}([\w+#.-]{0,40})[^\n]{0,200}\n(.*?)(?:```|~~~|\Z)", re.S)
 _FENCE_END: Final = expression(r"\A\s*(?:```|~~~)[ \t]*(?=\n|\Z)")
@@ -381,10 +382,11 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
             return f"the reply says that something was left out: {elided[0].strip()[:60]!r}"
         if (begun := phrases.NEW_ANSWER.search(prose)) is not None and _differs_from(prose, begun.end(), shape, value):
             return f"the text after it gives another answer: {_excerpt(prose, begun.start())!r}"
-    if (remark := remarked_in(prose, shape, value)) is not None:
+    tagger = cache(lambda: _tagger(shape, value()))
+    if (remark := remark_in(prose, tagger)) is not None:
         said = "retracts or corrects it" if remark.corrects else "says that it is not to be trusted"
         return f"the text after it {said}: {_excerpt(remark.sentence, 0)!r}"
-    if (claim := _claim_in(prose, shape, value)) is not None:
+    if (claim := _claim_in(prose, tagger)) is not None:
         return f"the text after it {claim}"
     return (
         _other_lines(prose, shape)
@@ -394,15 +396,13 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
     )
 
 
-def _claim_in(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
+def _claim_in(prose: str, tagger: Callable[[], Tagger]) -> str | None:
     """Return which field a text gives another value, as in `gives 'total' another value: …`, or None."""
     if not _MAY_CLAIM.search(prose):
         return None
-    answer = value()
-    short = {key: shape.member(name) for key, name in shape.keys.items() if len(key) == 1}
-    claims = Claims(fields_of(_leaves(answer, shape), {**(shape.named or _own_keys(answer, shape)), **short}))
+    answer = tagger()
     for sentence in SENTENCE.split(prose[:_MOST_PROSE]):
-        if (name := claims.contradicted_by(sentence)) is not None:
+        if (name := contradicted_by(sentence, answer)) is not None:
             return f"gives {name!r} another value: {_excerpt(sentence, 0)!r}"
     return None
 
@@ -415,56 +415,26 @@ def doubted_in(
     text: str, shape: Shape, value: Callable[[], Any], *, named: bool = False, thinks: bool = False
 ) -> str | None:
     """Return the sentence in a text that doubts the value, or None: see `doubt_in`."""
-    return doubt_in(text, lambda: _topic(shape, value()), named=named, thinks=thinks)
+    return doubt_in(text, lambda: _tagger(shape, value()), named=named, thinks=thinks)
 
 
 def corrected_in(text: str, shape: Shape, value: Callable[[], Any]) -> str | None:
     """Return the sentence in a text that retracts or corrects the value, or None: see `correction_in`."""
-    return correction_in(text, lambda: _topic(shape, value()))
+    return correction_in(text, lambda: _tagger(shape, value()))
 
 
 def remarked_in(text: str, shape: Shape, value: Callable[[], Any]) -> Remark | None:
     """Return the sentence in a text that corrects or doubts the value, or None: see `remark_in`."""
-    return remark_in(text, lambda: _topic(shape, value()))
+    return remark_in(text, lambda: _tagger(shape, value()))
 
 
 _SOME_TEXT: Final = 2_000
-_MOST_VALUES: Final = 500
 
 
-def _is_distinct(word: str) -> bool:
-    return len(word) > 3 and class_of(word) is None and word not in ("name", "number", "date", "time", "type", "code")
-
-
-def _topic(shape: Shape, value: object) -> Topic:
-    leaves = _leaves(value, shape)
-    names = shape.named or _own_keys(value, shape)
-    scalars = (part for parts in leaves.values() for part in parts if part is not None and not isinstance(part, bool))
-    held = set(map(_said, islice(scalars, _MOST_VALUES)))
-    choices = {choice.casefold() for part in names.values() for choice in _choices(part)}
-    held_by = {name: any(part not in (None, "") for part in leaves.get(fold(name), ())) for name in names}
-    for name in names:
-        for word in filter(_is_distinct, name_words(name)):
-            held_by[word] = held_by.get(word, False) or held_by[name]
-    empty = {fold(name) for name, is_held in held_by.items() if not is_held}
-    texts = {
-        fold(word)
-        for name, part in names.items()
-        if part.allows("string") and not _choices(part)
-        for word in (name, *name_words(name))
-    }
-    flags: dict[str, bool] = {}
-    for name in shape.flags:
-        words = [word for word in name_words(name) if class_of(word) is None]
-        parts = leaves.get(fold(name), [])
-        if len(words) == 1 and len(words[0]) > 4 and len(parts) == 1 and isinstance(parts[0], bool):
-            flags[re.sub("e?[ds]$|ing$", "", words[0])] = parts[0]
-    return Topic(_naming(tuple(held_by))[0], empty, held, choices - held, partial(_holds, held), texts, flags)
-
-
-def _holds(held: set[str], written: str) -> bool:
-    numbers = (_decimal(written), _decimal(written, ""))
-    return _is_held(written, held) or any(number is not None and f"{number:g}" in held for number in numbers)
+def _tagger(shape: Shape, value: object) -> Tagger:
+    """Return what tags the sentences next to a value."""
+    short = {key: shape.member(name) for key, name in shape.keys.items() if len(key) == 1}
+    return Tagger(fields_of(_leaves(value, shape), {**(shape.named or _own_keys(value, shape)), **short}))
 
 
 _IN_UNIT: Final = expression(
@@ -529,9 +499,10 @@ def contradiction_in(comments: str, shape: Shape, value: Callable[[], Any]) -> I
     if not shape.named:
         return None
     said = _COMMENTED_OUT.sub("", _MARKS.sub("", comments))
-    if (doubted := doubted_in(said, shape, value, named=True)) is not None:
+    tagger = cache(lambda: _tagger(shape, value()))
+    if (doubted := doubt_in(said, tagger, named=True)) is not None:
         return Issue("$", "leftover", f"a comment says that it is not to be trusted: {_excerpt(doubted, 0)!r}")
-    claim = _claim_in(said, shape, value)
+    claim = _claim_in(said, tagger)
     return None if claim is None else Issue("$", "leftover", f"a comment {claim}")
 
 
@@ -600,28 +571,15 @@ _FORMS: Final = expression(
 @lru_cache(maxsize=128)
 def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str, str]]:
     """Return the expression for the fields of a contract in a sentence, as words; names by their folded form."""
-    spelled = {fold(spelling): name for name in reversed(names) for spelling in (*_other_spellings(name), name)}
+    spelled = {fold(spelling): name for name in reversed(names) for spelling in (*other_spellings(name), name)}
     written = {
         r"[\s_-]?".join(map(re.escape, WORD.findall(spelling))) or re.escape(spelling)
         for name in names
-        for spelling in (name, *_other_spellings(name))
+        for spelling in (name, *other_spellings(name))
     }
     any_name = "|".join(sorted(written, key=lambda each: (-len(each), each))) or "(?!)"
     in_words = rf"(?<![^\W{CJK}])(?<!-)(?:{any_name})(?!-)(?![^\W{CJK}])"
     return re.compile(in_words, re.I), spelled
-
-
-def _other_spellings(name: str) -> Iterator[str]:
-    """Yield a name of two words in the other order (`disputed amount`), and one without umlauts with them."""
-    words = WORD.findall(name)
-    if len(words) == 2 and all(map(str.isalpha, words)):
-        yield "_".join(reversed(words))
-    if (umlauts := _UMLAUT.sub(lambda found: _UMLAUTS[found[0].lower()], name)) != name:
-        yield umlauts
-
-
-_UMLAUTS: Final = {"ae": "ä", "oe": "ö", "ue": "ü"}
-_UMLAUT: Final = expression(r"(?<![aeq])[aou]e", re.I)
 
 
 def _other_items(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
@@ -664,28 +622,6 @@ _NEAR_SENTENCE: Final = 500
 """The distance around the name of a field within which its sentence is read: a "sentence" may be megabytes long."""
 
 
-def _decimal(written: str, comma: str = ".") -> float | None:
-    """Return the number written; `comma` is what a comma in it means."""
-    digits = written.rstrip(".,").replace(",", comma)
-    return float(digits) if digits.replace(".", "", 1).lstrip("-").isdecimal() else None
-
-
-def _is_held(token: str, held: set[str]) -> bool:
-    """Return whether a number or code is in the answer, or is part of a value in it."""
-    if not any(map(str.isdigit, token)):
-        return False
-    whole = re.compile(rf"(?<!\d)0*{re.escape(token.rstrip('.,'))}(?!\d)")
-    years = {part[:4] for part in held if part[4:5] == "-"}
-    days = {_iso_day(token), *(_iso_day(f"{token} {year}") for year in years)}
-    return whole.search("\n".join(held)) is not None or any(part[:10] in days for part in held)
-
-
-def _iso_day(written: str) -> str | None:
-    """Return a date in ISO form, in whatever form it was written."""
-    day = read_time(written, "date")
-    return None if day is None else day.iso
-
-
 def _said(part: Any) -> str:
     return (f"{part:g}" if isinstance(part, float) else str(part)).casefold()
 
@@ -718,8 +654,3 @@ _COMMA: Final = expression(r"[,;，、]\s*")
 _LISTED: Final = r"[\w'’&/+-]{1,40}(?: [\w'’&/+-]{1,40}){0,2}"
 _ITEMS: Final = expression(rf"[\"'`*_)]{{0,4}}\s?[:：][*_]{{0,2}}\s*({_LISTED}(?:, ?{_LISTED}){{1,20}})\s*\.?\s*\Z")
 """The items of a list after its name, as in `Tags: screen, damage`."""
-
-
-def _choices(shape: Shape) -> list[str]:
-    parts = (shape, *shape.branches, *([shape.items] if shape.items else []))
-    return [choice for part in parts for choice in part.choices or () if isinstance(choice, str) and len(choice) > 1]

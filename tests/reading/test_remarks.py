@@ -11,7 +11,7 @@ from pydantic import BaseModel, create_model
 
 from benchmarks import remarks as measured
 from flujo_aros import Accepted, Reason, Rejected, read
-from flujo_aros.reading import remarks
+from flujo_aros.reading import tagger
 
 
 class Booking(BaseModel):
@@ -260,9 +260,9 @@ def test_the_model_is_asked_not_to_guess_again() -> None:
 
 
 def test_each_word_of_the_rules_belongs_to_one_class() -> None:
-    words = [word for words in remarks._WORDS.values() for word in words.split()]
+    words = [word for words in tagger.WORDS.values() for word in words.split()]
     assert [word for word, count in Counter(words).items() if count > 1] == []
-    assert len(remarks.LETTERS) == len(remarks._NAMES)
+    assert len(set(tagger.LETTERS.values())) == len(tagger.LETTERS) > len(tagger.WORDS)
 
 
 class Log(BaseModel):

@@ -54,17 +54,12 @@ def written_options(step: PipelineStep) -> Plain:
 
     Without its nested steps, its agent and its `processing`.
     """
-    kind = next((kind for kind in KINDS.values() if kind.step is type(step)), None)
-    writing, found = _Writing(), dict[str, Any]()
-    if isinstance(step, (Agree, Ensemble)):
-        found = SPECIAL[step.kind](writing, step)
-        found |= {"profiles": {name: _spec(spec) for name, spec in writing.agents.items()}} if writing.agents else {}
-    elif isinstance(step, Loop):
-        found = _loop(writing, step)["loop"]
-    elif isinstance(step, Call):
-        found = _options_if_agent(writing, step)
-    elif isinstance(step, Import) and step.outputs is not None:
-        found = _import(writing, step)["config"]
+    word, writing = _word_of(step), _Writing()
+    kind = KINDS.get(word)
+    special = SPECIAL[word](writing, step) if word in SPECIAL and word != "step" else {}
+    found = {key: value for key, value in special.items() if key not in ("uses", "params")}
+    found |= found.pop(kind.under, {}) if kind is not None else {}
+    found |= {"profiles": {name: _spec(spec) for name, spec in writing.agents.items()}} if writing.agents else {}
     for each in (kind, COMMON) if kind is not None else ():
         for key, option in each.options.items():
             value = getattr(step, option.name)
@@ -86,6 +81,11 @@ def _document(pipeline: Pipeline) -> Plain:
     return cast("Plain", referenced(whole, pipeline.environment))
 
 
+def _word_of(step: PipelineStep) -> str:
+    """Return the key in `KINDS` of this kind of step, or an empty string."""
+    return next((word for word, kind in KINDS.items() if kind.step is type(step)), "")
+
+
 def _spec(agent: AgentSpec) -> Plain:
     return agent.model_dump(mode="json", exclude_defaults=True)
 
@@ -99,8 +99,7 @@ class _Writing:
 
     def step(self, step: PipelineStep) -> Plain:
         """Return the mapping of one step."""
-        word = next((word for word, kind in KINDS.items() if kind.step is type(step)), None)
-        if word is not None:
+        if word := _word_of(step):
             written = self.options(KINDS[word], step, SPECIAL[word](self, step) if word in SPECIAL else {})
         elif isinstance(step, Extraction):
             written = _extraction(step)

@@ -205,8 +205,9 @@ _JUDGES: Final = ("judge_selection", "code_consensus")
 def build_kind(making: Making, block: blocks.StepKeys) -> PipelineStep | None:
     """Build the step of a kind: first each option by its declared form, then those with a special form."""
     kind = blocks.KINDS[block.kind]
-    if "input" not in kind.options:
-        making.without_input()
+    if "input" not in kind.options and "input" in making.node.members:
+        why = "`input` has no effect here; a body receives the value of the previous step"
+        making.loading.warn(making.node.keys["input"], why)
     _check_config(making, kind.word)
     keys: Any = getattr(block, kind.under) if kind.under else block
     if kind.word == "parallel" and keys.reduce in _JUDGES:

@@ -60,26 +60,15 @@ def kept_short(message: str) -> str:
     return clip(message, 2 * _LONG)
 
 
-def code_at(place: Place | None) -> Code:
-    """Return the kind of an error by its place in the blueprint, if its code is not more specific."""
-    path = place.path if place is not None else ""
-    return next((code for pattern, code in _CODES if pattern.search(path)), Code.INVALID)
-
-
 _TEMPLATES: Final = "input|message|condition_expression|exit_expression|output_template|iterable_input"
 _CODES: Final = (
     (re.compile(r"^imports(?:\.[^.\[]+)?$"), Code.MISSING_IMPORT),
     (re.compile(rf"\.(?:{_TEMPLATES})(?:$|[.\[])"), Code.INVALID_TEMPLATE),
     (re.compile(r"\.(?:uses|agent|agent\.(?:id|path))$"), Code.UNKNOWN_AGENT),
 )
+"""The kind of an error by its place in the blueprint, if its code is not more specific."""
 _LONG: Final = 400
 _LONG_WORD: Final = re.compile(r"\S{200,}")
-
-
-def why_ignored(kind: type[Any], path: Sequence[str | int]) -> str | None:
-    """Return the reason why the key at this path has no effect here, or None if it is unknown."""
-    owner = owner_of(kind, path)
-    return owner.ignored.get(str(path[-1])) if owner is not None and issubclass(owner, Block) else None
 
 
 def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
@@ -706,7 +695,8 @@ class Loading:
         if detail["type"] not in UNKNOWN:
             return False
         path = detail["loc"]
-        why = why_ignored(kind, path)
+        owner = owner_of(kind, path)
+        why = owner.ignored.get(str(path[-1])) if owner is not None and issubclass(owner, Block) else None
         if why is None and not self.lenient:
             return False
         message = unknown_key(kind, path) if why is None else f"{str(path[-1])!r} is ignored: {why}"
@@ -764,9 +754,10 @@ def problem(place: Place | None, what: str | UsageError, code: Code | None = Non
     """Return a problem of a blueprint, from a message or an exception; without a code, its place
     determines its kind.
     """
+    path = place.path if place is not None else ""
     known: Code | None = code or getattr(what, "code", None)
-    message = what if isinstance(what, str) else str(what)
-    return Problem(kept_short(message), place, known or code_at(place), getattr(what, "suggestion", None))
+    known = known or next((each for pattern, each in _CODES if pattern.search(path)), Code.INVALID)
+    return Problem(kept_short(str(what)), place, known, getattr(what, "suggestion", None))
 
 
 def read_text(file: Path) -> str:

@@ -231,16 +231,12 @@ def _inline_agent(loading: Loading, node: Node, who: str, step: Node | None) -> 
     if not isinstance(text.value, str):
         loading.note(text.place, f"`{named_by}` should be a name, not {text.plain()!r}")
         return None
-    if not _is_known(text.value):
+    prefixed = text.value.startswith(("agents.", "imports.", *BUILTIN_PREFIXES))
+    if not (prefixed or text.value in BUILTINS or _DOTTED.fullmatch(text.value)):
         loading.cannot_run(text.place, nearest(text.value, BUILTINS).after(f"there is no {text.value!r} here"))
         return None
     target = named(loading, text, text.value, who)
     return None if target is None else replace(target, params=block.params)
-
-
-def _is_known(name: str) -> bool:
-    prefixed = name.startswith(("agents.", "imports.", *BUILTIN_PREFIXES))
-    return prefixed or name in BUILTINS or _DOTTED.fullmatch(name) is not None
 
 
 NO_AGENT: Final = AgentSpec(model="none")
@@ -307,13 +303,6 @@ class Making:
             return node.value
         self.loading.note(node.place, f"`{key}` should be an expression, not {node.plain()!r}")
         return None
-
-    def without_input(self) -> None:
-        """Warn about an `input` that has no effect."""
-        if "input" in self.node.members:
-            self.loading.warn(
-                self.node.keys["input"], "`input` has no effect here; a body receives the value of the previous step"
-            )
 
 
 def name_of(node: Node, index: int) -> str:

@@ -157,15 +157,6 @@ def worst_trust(bodies: Iterable[BodyResult]) -> Trust:
     )
 
 
-def reduced(how: str, values: Mapping[str, Any]) -> Any:
-    """Combine the values of all branches into one. Raises `UsageError` for values that cannot be combined this way.
-
-    >>> reduced("concat", {"a": [1], "b": [2, 3]}), reduced("majority_vote", {"a": "x", "b": "y", "c": "y"})
-    ([1, 2, 3], 'y')
-    """
-    return REDUCERS[how](values)
-
-
 def _union(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return all members of all values. A member that two branches have must be the same value in both."""
     members = _members(values, "reduce: union needs a mapping from each branch; {} returned {}")
@@ -208,7 +199,11 @@ REDUCERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
     "last": lambda values: list(values.values())[-1],
     "majority_vote": _majority,
 }
-"""The ways to reduce `{branch: value}` to one value."""
+"""The ways to reduce `{branch: value}` to one value. They raise `UsageError` for values that do not suit them.
+
+>>> REDUCERS["concat"]({"a": [1], "b": [2, 3]}), REDUCERS["majority_vote"]({"a": "x", "b": "y", "c": "y"})
+([1, 2, 3], 'y')
+"""
 
 
 OnBranchFailure: TypeAlias = Literal["propagate", "ignore"]
@@ -317,7 +312,7 @@ class Parallel(TakesInput):
             writes = (*writes, *merged_writes(members, self.merge_strategy))
         value: Any = values
         if isinstance(self.reduce, str) and self.reduce in REDUCERS:
-            value = reduced(self.reduce, values)
+            value = REDUCERS[self.reduce](values)
         elif self.reduce is not None:
             value = await called(self.reduce, dict(values), step=self.name)
         degraded = next((body.degraded for body in good.values() if body.degraded is not None), None)

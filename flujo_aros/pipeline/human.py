@@ -172,9 +172,9 @@ def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None
     outcome = _judged_decision(context.answer.value, _schema(work.calls))
     if not isinstance(outcome, Accepted):
         raise _pause(work, rejected_answer(question, outcome), rejected=True)
-    answers = _by_call(work.calls, outcome.value)
-    decisions = {call.id: _decision(call, answers[key]) for key, call in _keys(work.calls).items()}
-    return work, decisions
+    keys, answer = _keys(work.calls), outcome.value
+    answers = answer if len(keys) > 1 and is_dict(answer) else dict.fromkeys(keys, answer)
+    return work, {call.id: _decision(call, answers[key]) for key, call in keys.items()}
 
 
 def _judged_decision(answer: Any, schema: Mapping[str, Any]) -> Outcome[Any]:
@@ -239,29 +239,15 @@ def _schema(calls: Sequence[DeferredCall]) -> dict[str, Any]:
 def _schema_of(call: DeferredCall) -> dict[str, Any]:
     if call.kind == "result":
         return {"description": "the result of the call, as JSON or as a string"}
+    known = call.input_schema  # a schema with definitions cannot be nested in another one
+    arguments = {"type": "object"} if known is None or "$defs" in known else known
     properties = {
         "approve": {"type": "boolean"},
-        "args": {
-            **_arguments(call),
-            "description": "all arguments of the call, in place of those of the model",
-        },
+        "args": {**arguments, "description": "all arguments of the call, in place of those of the model"},
         "message": {"type": "string", "description": "the reason given to the model if the call is denied"},
     }
     decision = {"type": "object", "properties": properties, "required": ["approve"], "additionalProperties": False}
     return {"anyOf": [*_SHORT, decision]}
-
-
-def _arguments(call: DeferredCall) -> dict[str, Any]:
-    """Return the schema of the arguments; any object if it is unknown or cannot be nested in another schema."""
-    known = call.input_schema
-    return {"type": "object"} if known is None or "$defs" in known else known
-
-
-def _by_call(calls: Sequence[DeferredCall], answer: Any) -> Mapping[str, Any]:
-    """Return the decision on each call."""
-    keys = _keys(calls)
-    alone = len(calls) == 1 or not is_dict(answer)
-    return dict.fromkeys(keys, answer) if alone else cast("Mapping[str, Any]", answer)
 
 
 def _decision(call: DeferredCall, value: Any) -> Decision:

@@ -497,7 +497,8 @@ def find_errors(steps: Sequence[PipelineStep], outer: Collection[str] | None = (
     for index, step in enumerate(steps):
         first = seen.setdefault(step.name, index)
         if first < index:
-            yield FoundError(index, "name", name_is_taken(step.name, first), Code.DUPLICATE_STEP)
+            taken = f"step name {step.name!r} is already used by step {first + 1}; each step needs a unique name"
+            yield FoundError(index, "name", taken, Code.DUPLICATE_STEP)
         for key, place, reference in _references(step):
             message = _wrong(reference, step.name, names, before, knows_all=outer is not None)
             name = str(reference.path[0])
@@ -511,11 +512,6 @@ def find_errors(steps: Sequence[PipelineStep], outer: Collection[str] | None = (
             yield from _wrong_afterwards(step, index, before)
         before.add(step.name)
         inside |= {inner.name: step.name for body in step.bodies.values() for inner in body.steps}
-
-
-def name_is_taken(name: str, first: int) -> str:
-    """Return the message about a step whose name is already used by the step at this index."""
-    return f"step name {name!r} is already used by step {first + 1}; each step needs a unique name"
 
 
 def _wrong_afterwards(step: PipelineStep, index: int, before: Collection[str]) -> Iterator[FoundError]:

@@ -56,11 +56,6 @@ class Read:
         """The name of the step, for `steps.NAME`."""
         return str(self.path[0]) if self.root == "steps" and self.path else None
 
-    @property
-    def whole_previous(self) -> bool:
-        """Whether the template reads `previous_step` as a whole."""
-        return self.root == "previous_step" and not self.path
-
     def names(self, root: str, *path: str | int) -> bool:
         """Return whether this is a read of that value or a part of it.
 

@@ -119,11 +119,6 @@ def list_of(*kinds: type) -> Callable[[Any], bool]:
     return fits
 
 
-def is_function(value: Any) -> bool:
-    """Return whether a value is a function or the import path of one."""
-    return isinstance(value, str) or callable(value)
-
-
 def known_options(cls: _C) -> _C:
     """Reject unknown options of this class and suggest the nearest name. Place it above `@dataclass`.
 
@@ -164,12 +159,12 @@ def put(made: object, **values: object) -> None:
 
 
 _checked: Final[set[type]] = set()
-_FUNCTION: Final = 'a function, or "package.module:name"'
 
 
 def function_option(form: Form = "function") -> Option:
     """Return an option that is a function."""
-    return Option(form, _FUNCTION, fits=is_function)
+    words = 'a function, or "package.module:name"'
+    return Option(form, words, fits=lambda value: isinstance(value, str) or callable(value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -555,9 +555,9 @@ def _guide(schema: JsonSchema, ceiling: Risk, wanted: frozenset[str]) -> JsonSch
 
 
 def _needs_mapping(step: PipelineStep) -> bool:
-    if step.wants_mapping and any(read.whole_previous for template in step.templates for read in template.reads):
-        return True
-    return any(read.names("previous_step", DEGRADED_KEY) for template in step.templates for read in template.reads)
+    reads = [read for template in step.templates for read in template.reads if read.root == "previous_step"]
+    whole = step.wants_mapping and any(not read.path for read in reads)
+    return whole or any(read.path[:1] == (DEGRADED_KEY,) for read in reads)
 
 
 def _at(value: Any, path: Sequence[str]) -> Any:

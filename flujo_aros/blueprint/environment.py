@@ -58,7 +58,7 @@ class Environment:
         if key in ("agents", "steps"):
             return self._resolve(node, key)
         if key == "imports":
-            return node.mapped(lambda _, each: self.filled(each) if each.members else self._text(each)[0])
+            return node.mapped(lambda _, each: self.filled(each) if each.members else self._text(each))
         return self._settings(node) if key == "profiles" else node
 
     def _resolve(self, node: Node, key: str) -> Node:
@@ -69,7 +69,7 @@ class Environment:
 
     def _member(self, key: str, node: Node) -> Node:
         if key == "from_file":
-            return self._text(node)[0]
+            return self._text(node)
         if key == "model":
             return self._fill(node)
         if key in _NUMBERS and isinstance(node.value, str):
@@ -78,7 +78,7 @@ class Environment:
             return self._settings(node)
         if key in _SCHEMAS:
             file = node.members.get("from_file")
-            return node if file is None else replace(node, value={**node.members, "from_file": self._text(file)[0]})
+            return node if file is None else replace(node, value={**node.members, "from_file": self._text(file)})
         if key in _OPERATIONS:
             return node.mapped(lambda _, each: self._operation(each)) if node.elements else self._operation(node)
         if key in _AS_WRITTEN or (key == "system_prompt" and isinstance(node.value, str)):
@@ -103,21 +103,21 @@ class Environment:
         return replace(found, value=read_scalar(found.value)) if whole and isinstance(found.value, str) else found
 
     def _fill(self, node: Node) -> Node:
-        filled, was_filled = self._text(node)
-        if was_filled:
+        filled = self._text(node)
+        if filled is not node:
             self.values[str(filled.value)] = str(node.value)
         return filled
 
-    def _text(self, node: Node) -> tuple[Node, bool]:
-        """Return the node with its references replaced, and whether there were any."""
+    def _text(self, node: Node) -> Node:
+        """Return the node with its references replaced, or the node itself if it has none, or an invalid one."""
         text = node.value
         if not isinstance(text, str) or "${" not in text:
-            return node, False
+            return node
         wrong = next((each[0] for each in _BEGUN.finditer(text) if not _WHOLE.fullmatch(each[0])), None)
         if wrong is not None:
             hint = "write ${NAME} or ${NAME:-default}, and $${ for a dollar sign before a brace"
             self.note(node.place, f"{wrong!r} is not the name of an environment variable; {hint}")
-            return node, False
+            return node
         missing: list[str] = []
 
         def value(found: re.Match[str]) -> str:
@@ -134,30 +134,22 @@ class Environment:
             cure = f"set it, or give a default: ${{{name}:-VALUE}}"
             message = f"{text!r} cannot run here: the environment variable {name} {why}; {cure}"
             self.unset(node.place, message)
-        return (node, False) if missing else (replace(node, value=filled), True)
+        return node if missing else replace(node, value=filled)
 
     def _warn_of_references(self, node: Node) -> Node:
         """Return the node itself, and warn if it looks like a reference."""
-        for each in (*node.members.values(), *node.elements):
-            self._warn_of_references(each)
-        if isinstance(node.value, str) and _WHOLE.fullmatch(node.value):
-            words = "variables are only replaced in settings, such as `model` and `model_settings`; for a text put the "
-            self.warn(node.place, f"{node.value!r} is used literally: {words}value into the context (`--set`)")
+        words = "variables are only replaced in settings, such as `model` and `model_settings`; for a text put the "
+        for each in node.walk():
+            if isinstance(each.value, str) and _WHOLE.fullmatch(each.value):
+                self.warn(each.place, f"{each.value!r} is used literally: {words}value into the context (`--set`)")
         return node
 
 
 _AS_WRITTEN: Final = frozenset(
     {
         *("input", "params", "message", "checks", "validators", "meta", "description", "contract", "completion_signal"),
-        *(
-            "condition",
-            "condition_expression",
-            "exit_expression",
-            "exit_condition",
-            "iterable_input",
-            "output_template",
-        ),
-        *("state", "output", "propagation", "name", "uses", "sink_to"),
+        *("condition", "condition_expression", "exit_condition", "exit_expression", "iterable_input"),
+        *("state", "output", "output_template", "propagation", "name", "uses", "sink_to"),
     }
 )
 """Parts of a step that are templates, expressions, strings or values, in which nothing is replaced."""

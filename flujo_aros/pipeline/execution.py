@@ -74,16 +74,6 @@ def current_step() -> str:
     return "" if step is None else step[1]
 
 
-@contextmanager
-def keyed_by(run_id: str, step: str) -> Generator[None]:
-    """Use this step for the keys inside the block."""
-    token = _step.set((run_id, step))
-    try:
-        yield
-    finally:
-        _step.reset(token)
-
-
 @dataclass(slots=True)
 class Budget:
     """The limits of one step or run, and the usage so far; `outer` are the limits of the enclosing step or run.
@@ -480,7 +470,7 @@ class Execution:
             bodies=partial(self._body, frame, place, slot),
         )
         recorded = UNRECORDED if self.recording is None else self.recording.calls_of(slot)
-        with keyed_by(self.ledger.run_id, slot.name), _Attempt() as attempt, recorded:
+        with _Attempt(self.ledger.run_id, slot.name) as attempt, recorded:
             settlement = await step.run(context)
             if step.bodies and settlement.outcome is not None:  # other kinds of step have already checked their values
                 settlement = replace(settlement, outcome=await apply_checks_async(settlement.outcome, step.checks))
@@ -562,12 +552,12 @@ def _consume(ended: BodyResult, around: Slot) -> BodyResult:
 
 
 class _Attempt:
-    """Holds the result of one attempt, which may be an `Exception` of the step. Pauses and cancellation pass
-    through."""
+    """One attempt of the step that has the keys for side effects meanwhile. Its result may be an `Exception` of the
+    step; pauses and cancellation pass through."""
 
-    __slots__ = ("settlement",)
-
-    settlement: Settlement[Any]
+    def __init__(self, run_id: str, step: str) -> None:
+        self.settlement: Settlement[Any]
+        self._token = _step.set((run_id, step))
 
     def __enter__(self) -> Self:
         return self
@@ -575,6 +565,7 @@ class _Attempt:
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> bool:
+        _step.reset(self._token)
         if not isinstance(raised, Exception) or isinstance(raised, PauseRun):
             return False
         self.settlement = Settlement(None, error=sentence_of(raised), exception=raised)

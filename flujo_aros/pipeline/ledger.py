@@ -337,13 +337,10 @@ class RunLedger:
         inside = f"{name}/" if name else ""
         return Usage.total(usage for other, usage in (*ended, *begun) if other == name or other.startswith(inside))
 
-    @property
-    def result(self) -> RunResult:
-        """The result of the run. Accessing it while a step is still open is a programming error."""
-        return self.result_with(None)
-
-    def result_with(self, context: Any) -> RunResult:
-        """Return the result of the run, with the final context of the steps."""
+    def result(self, context: Any = None) -> RunResult:
+        """Return the result of the run, with the final context of the steps. Calling it while a step is still open is a
+        programming error.
+        """
         rest = [each for each in self._planned if each[0] not in self._slots]
         skipped = [StepResult(*step, StepStatus.SKIPPED, None, Usage(), 0, 0.0, error=NEVER_STARTED) for step in rest]
         steps = (*in_order(slot.result for slot in self._slots.values()), *skipped)

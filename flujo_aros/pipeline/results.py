@@ -324,15 +324,12 @@ class PausedRun(Strict):
         """Load the result of `to_dict`. Raises `UsageError` for anything else, and for a state that an earlier or later
         release has saved.
         """
+        version = saved.get("version") if isinstance(cast("object", saved), Mapping) else None
+        if isinstance(version, int) and version != _VERSION:
+            earlier = "answer the run with that release, or start it again"
+            raise other_release("the state of the paused run", version, _VERSION, earlier=earlier)
         try:
-            state = dict(saved)
-            version = state.get("version", _VERSION)
-            if isinstance(version, int) and version != _VERSION:
-                earlier = "answer the run with that release, or start it again"
-                raise other_release("the state of the paused run", version, _VERSION, earlier=earlier)
-            return cls.model_validate_json(json.dumps(state))
-        except UsageError:
-            raise
+            return cls.model_validate_json(json.dumps(dict(saved)))
         except ValidationError as error:
             wrong = error.errors(include_url=False)[0]
             place = ".".join(map(str, wrong["loc"]))

@@ -16,7 +16,6 @@ from flujo_aros.errors import UsageError
 from flujo_aros.events import (
     UNHEARD,
     Event,
-    Finish,
     LiveEvent,
     Observer,
     RunFinished,
@@ -429,7 +428,11 @@ class Runner(Generic[T_co]):
                 finally:
                     ended = self._ended(task, ledger, pause, began)
                     task.result = ended
-                    self._announce(ended, channel, finish)
+                    if channel is not None:
+                        channel.result = ended
+                    if self.on_result is not None:
+                        self.on_result(ended)
+                    emit_run_finished(finish, ended)
         return ended
 
     def _secrets(self, task: RunTask) -> tuple[str, ...]:
@@ -487,7 +490,7 @@ class Runner(Generic[T_co]):
         return Frame("", task.given, task.given, {}, variables, task.shared, budget)
 
     def _ended(self, task: RunTask, ledger: RunLedger, pause: PauseRun | None, began: Any) -> RunResult[T_co]:
-        result = ledger.result_with(task.shared.value)
+        result = ledger.result(task.shared.value)
         if pause is None:
             return result
         try:
@@ -495,13 +498,6 @@ class Runner(Generic[T_co]):
             return replace(result, paused=paused.model_copy(update={"carrier": task.carrier}))
         except UsageError as error:
             return replace(result, status=RunStatus.FAILED, trouble=str(error))
-
-    def _announce(self, ended: RunResult, channel: EventChannel | None, finish: Finish) -> None:
-        if channel is not None:
-            channel.result = ended
-        if self.on_result is not None:
-            self.on_result(ended)
-        emit_run_finished(finish, ended)
 
     @cached_property
     def _local_models(self) -> frozenset[str]:

@@ -892,7 +892,7 @@ class Call(TakesInput[T_co]):
         """Import the function, so that an invalid name fails before any model call. Raises `UsageError`."""
         super().prepare()
         if self._agent_step is None:
-            self._resolve()
+            resolved(self.function, step=self.name)
 
     @property
     def agent(self) -> Any:
@@ -936,14 +936,11 @@ class Call(TakesInput[T_co]):
 
     async def call(self, given: Any, **params: Any) -> Any:
         """Return the function's result, awaited if necessary. A sync function runs in a thread."""
-        call = partial(self._resolve(), given, **params)
+        call = partial(resolved(self.function, step=self.name), given, **params)
         result = (
             await call() if inspect.iscoroutinefunction(call.func) else await asyncio.to_thread(_call_in_thread, call)
         )
         return await result if inspect.isawaitable(result) else result
-
-    def _resolve(self) -> Callable[..., Any]:
-        return resolved(self.function, step=self.name)
 
 
 _HARMLESS: Final = frozenset({"contract", "processing", "use_history"})

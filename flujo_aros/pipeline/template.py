@@ -10,14 +10,13 @@ from __future__ import annotations
 import dataclasses
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, wraps
 from itertools import accumulate
 from types import TracebackType
-from typing import Annotated, Any, Final, TypeAlias, cast
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast
 
 import jinja2
 from jinja2 import nodes
@@ -47,6 +46,8 @@ from flujo_aros.pipeline.names import (
 from flujo_aros.pipeline.options import Option, anything
 from flujo_aros.pipeline.values import as_json, as_parts, as_text, kind_of, reject_content
 from flujo_aros.spelling import nearest, short
+
+W = TypeVar("W")
 
 MAX_OUTPUT_CHARS: Final = 4_000_000
 _MAX_WORK: Final = 20_000_000
@@ -792,21 +793,16 @@ class ShapedInput:
 
     def text(self, names: Mapping[str, Any]) -> str:
         """Return the rendered object as JSON."""
-        with self._placed():
-            return as_text(self.value(names))
+        return self._written(as_text, names)
 
     def prompt(self, names: Mapping[str, Any]) -> Prompt:
         """Return the rendered object as JSON; for a list with content, each element separately."""
-        with self._placed():
-            value = self.value(names)
-            return as_parts(value) or as_text(value)
+        return self._written(lambda value: as_parts(value) or as_text(value), names)
 
-    @contextmanager
-    def _placed(self) -> Generator[None]:
-        """Name the input that cannot be written as text."""
+    def _written(self, write: Callable[[Any], W], names: Mapping[str, Any]) -> W:
         try:
-            yield
-        except TypeError as error:
+            return write(self.value(names))
+        except TypeError as error:  # it cannot be written as text
             raise template_error(self._where, str(error)) from error
 
     def value(self, names: Mapping[str, Any]) -> Any:

@@ -593,7 +593,7 @@ def test_a_step_that_is_cancelled_before_its_work_begins_does_not_stay_open(tmp_
         with ledger, ledger.open("fan", "parallel") as slot:
             slot.report(Settlement(Accepted(1, Trust.CLEAN, "first", (), "")))
         await recording.settled(slot, ledger)
-        status = await recording.finish(ledger.result)
+        status = await recording.finish(ledger.result())
         return status, violations_in_rows(store.run("run-1"), store.steps("run-1"), [], [])
 
     with closing(Store(f"sqlite:///{tmp_path / 'runs.sqlite'}")) as store:

@@ -71,12 +71,12 @@ def test_text_in_place_of_a_value_counts_as_the_step_says(
 ):
     with ledger_of("a") as ledger, ledger.open("a", "step", on_degraded) as slot:
         slot.report(Settlement(DEGRADED))
-    assert (slot.result.status, ledger.result.status) == (step, run)
+    assert (slot.result.status, ledger.result().status) == (step, run)
     if on_degraded == "accept":
-        assert ledger.result.output == "n is many"
+        assert ledger.result().output == "n is many"
     else:
         with pytest.raises(OutputError):
-            _ = ledger.result.output
+            _ = ledger.result().output
 
 
 def test_a_step_that_ends_without_a_result_has_failed():
@@ -138,13 +138,13 @@ def test_a_run_with_an_open_step_has_no_result():
     ledger = ledger_of("a")
     ledger.open("a", "step")
     with pytest.raises(AssertionError, match="has not settled"):
-        _ = ledger.result
+        _ = ledger.result()
 
 
 def test_steps_that_never_started_are_skipped_and_keep_the_run_from_completing():
     with ledger_of("a", "b") as ledger, ledger.open("a", "step") as slot:
         slot.report(Settlement(VALUE))
-    run = ledger.result
+    run = ledger.result()
     assert [step.status for step in run.steps] == [StepStatus.SUCCESS, StepStatus.SKIPPED]
     assert run.status is RunStatus.FAILED
 
@@ -155,9 +155,9 @@ def test_a_run_stopped_between_two_steps_is_not_completed():
         with ledger.open("a", "step") as slot:
             slot.report(Settlement(VALUE))
         raise asyncio.CancelledError
-    assert ledger.result.status is RunStatus.CANCELLED
+    assert ledger.result().status is RunStatus.CANCELLED
     with pytest.raises(OutputError, match="did not complete: cancelled"):
-        ledger.result.raise_for_status()
+        ledger.result().raise_for_status()
 
 
 def test_totals_are_the_sum_of_the_steps():
@@ -167,7 +167,7 @@ def test_totals_are_the_sum_of_the_steps():
                 slot.spend(Usage(requests=1, input_tokens=10, cost=Decimal("0.01")))
                 slot.spend(Usage(requests=1, output_tokens=5))
                 slot.report(Settlement(VALUE))
-    assert ledger.result.usage == Usage(4, 20, 10, Decimal("0.02"))
+    assert ledger.result().usage == Usage(4, 20, 10, Decimal("0.02"))
 
 
 def test_the_json_of_a_run_has_exactly_the_documented_keys():
@@ -178,7 +178,7 @@ def test_the_json_of_a_run_has_exactly_the_documented_keys():
             slot.report(Settlement(repaired))
         with ledger.open("b", "step") as slot:
             slot.report(Settlement(REJECTED))
-    plain = json.loads(json.dumps(ledger.result.to_dict()))
+    plain = json.loads(json.dumps(ledger.result().to_dict()))
     assert list(plain) == ["run_id", "blueprint", "status", "trust", "output", "steps", "usage", "error"]
     first, second = plain["steps"]
     expected = "name kind status trust input_trust origin reason output repairs inner_repairs stages calls usage cost"
@@ -207,9 +207,9 @@ def test_an_excused_step_does_not_count_and_a_good_one_needs_no_excuse():
             with ledger.open("fan/b", "branch") as good:
                 good.report(Settlement(VALUE))
             parent.report(Settlement(VALUE))
-        assert ledger.result.status is RunStatus.FAILED
+        assert ledger.result().status is RunStatus.FAILED
         ledger.excuse("fan", "fan")
-    run = ledger.result
+    run = ledger.result()
     assert (run.status, [step.excused_by for step in run.steps]) == (RunStatus.COMPLETED, [None, "fan", None])
 
 
@@ -218,7 +218,7 @@ def test_the_cause_of_a_failure_is_named_and_not_the_step_around_it():
         with ledger.open("fan/a", "step") as child:
             child.report(Settlement(REJECTED))
         parent.report(Settlement[Any].because_of(child.result, "branch 'a'"))
-    run = ledger.result
+    run = ledger.result()
     assert (run.error or {})["step"] == "fan/a"
     assert run.step("fan").error == "branch 'a' failed: step 'fan/a' failed: invalid: $.n: not a number"
     assert run.step("fan").reason == "invalid"
@@ -229,11 +229,11 @@ def test_the_output_is_that_of_the_last_step_of_the_pipeline():
         with ledger.open("fan/a", "step") as child:
             child.report(Settlement(Accepted(1, Trust.CLEAN, "first", (), "")))
         parent.report(Settlement(VALUE))
-    assert ledger.result.output == ledger.result.to_dict()["output"] == {"n": 1}
+    assert ledger.result().output == ledger.result().to_dict()["output"] == {"n": 1}
     with pytest.raises(UsageError, match="the run has no step 'fna'; did you mean 'fan'"):
-        ledger.result.step("fna")
+        ledger.result().step("fna")
     with pytest.raises(UsageError, match="the run has no step 'zz'; it has: fan, fan/a"):
-        ledger.result.step("zz")
+        ledger.result().step("zz")
 
 
 def test_a_duplicate_name_gets_a_number():
@@ -246,7 +246,7 @@ def test_a_duplicate_name_gets_a_number():
 def test_the_error_of_a_run_hides_secrets_that_an_exception_has_quoted():
     with ledger_of("a") as ledger, ledger.open("a", "step"):
         raise ValueError("cannot use 'sk-abcdefghijklmnopqrstuv'")
-    message = ledger.result.to_dict()["error"]["message"]
+    message = ledger.result().to_dict()["error"]["message"]
     assert "sk-" not in message
     assert "cannot use '[secret-1]'" in message
 
@@ -256,7 +256,7 @@ def test_a_replayed_step_has_started_and_ended():
     ledger = ledger_of("a")
     ledger.replay(slot)
     assert ledger.settled == (slot,)
-    assert ledger.result.status is RunStatus.COMPLETED
+    assert ledger.result().status is RunStatus.COMPLETED
     with pytest.raises(AssertionError, match="started twice"):
         ledger.replay(slot)
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, cast
@@ -47,131 +47,100 @@ _IDLE: Final = 0.3
 def server() -> LanguageServer:
     """Return a language server with everything connected, not yet started."""
     made = LanguageServer("aros", version("flujo_aros"))
-    blueprints = _Blueprints(made)
-    # pygls sets attributes on registered functions, which a bound method does not allow: hence partial
-    made.feature(types.TEXT_DOCUMENT_DID_OPEN)(partial(blueprints.published))
-    made.feature(types.TEXT_DOCUMENT_DID_CHANGE)(partial(blueprints.changed))
-    made.feature(types.TEXT_DOCUMENT_DID_SAVE)(partial(blueprints.published))
-    made.feature(types.TEXT_DOCUMENT_DID_CLOSE)(partial(blueprints.closed))
+    made.feature(types.TEXT_DOCUMENT_DID_OPEN)(_lint_now)
+    made.feature(types.TEXT_DOCUMENT_DID_CHANGE)(_lint_after_a_pause)
+    made.feature(types.TEXT_DOCUMENT_DID_SAVE)(_lint_now)
+    made.feature(types.TEXT_DOCUMENT_DID_CLOSE)(_remove_findings)
     kinds = types.CodeActionOptions([types.CodeActionKind.QuickFix, types.CodeActionKind.SourceFixAll])
-    made.feature(types.TEXT_DOCUMENT_CODE_ACTION, kinds)(partial(blueprints.actions))
-    made.feature(types.TEXT_DOCUMENT_HOVER)(partial(blueprints.hover))
+    made.feature(types.TEXT_DOCUMENT_CODE_ACTION, kinds)(_actions)
+    made.feature(types.TEXT_DOCUMENT_HOVER)(_hover)
     triggers = types.CompletionOptions(trigger_characters=[":", " ", "-", "."])
-    made.feature(types.TEXT_DOCUMENT_COMPLETION, triggers)(partial(blueprints.complete))
+    made.feature(types.TEXT_DOCUMENT_COMPLETION, triggers)(_complete)
     return made
 
 
-class _Blueprints:
-    """The requests that the server answers about open documents."""
+def _lint_now(ls: LanguageServer, params: types.DidOpenTextDocumentParams | types.DidSaveTextDocumentParams) -> None:
+    """Lint a document that was opened, or saved: then an imported file or a prompt may also have changed."""
+    _publish(ls, ls.workspace.get_text_document(params.text_document.uri))
 
-    def __init__(self, served: LanguageServer) -> None:
-        self._server = served
-        self._versions: dict[str, int] = {}
 
-    def published(self, params: types.DidOpenTextDocumentParams | types.DidSaveTextDocumentParams) -> None:
-        """Lint a document that was opened, or saved: then an imported file or a prompt may also have changed."""
-        self._publish(params.text_document.uri)
+async def _lint_after_a_pause(ls: LanguageServer, params: types.DidChangeTextDocumentParams) -> None:
+    uri, mine = params.text_document.uri, params.text_document.version
+    await asyncio.sleep(_IDLE)
+    document = ls.workspace.get_text_document(uri)
+    if document.version == mine:  # nothing was typed in the meantime
+        _publish(ls, document)
 
-    async def changed(self, params: types.DidChangeTextDocumentParams) -> None:
-        """Lint after a pause in typing."""
-        uri = params.text_document.uri
-        self._versions[uri] = mine = self._versions.get(uri, 0) + 1
-        await asyncio.sleep(_IDLE)
-        if self._versions.get(uri) == mine:
-            self._publish(uri)
 
-    def closed(self, params: types.DidCloseTextDocumentParams) -> None:
-        """Remove the findings of a closed document."""
-        self._versions.pop(params.text_document.uri, None)
-        self._show(params.text_document.uri, [])
+def _publish(ls: LanguageServer, document: TextDocument) -> None:
+    found = [_diagnostic(document, each) for each in _lint(document).findings]
+    ls.text_document_publish_diagnostics(types.PublishDiagnosticsParams(document.uri, found, document.version))
 
-    def actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
-        """Return the fixes of the findings in these lines, and all safe ones, for a fix on save."""
-        document = self._document(params.text_document.uri)
-        wanted, lines = params.context.only, range(params.range.start.line, params.range.end.line + 1)
-        wants_fixes = wanted is None or types.CodeActionKind.QuickFix in wanted
-        found: list[types.CodeAction] = []
-        linted = _lint(document)
-        for finding in linted.findings:
-            fix = finding.fix
-            diagnostic = _diagnostic(document, finding)
-            here = diagnostic.range.start.line < lines.stop and diagnostic.range.end.line >= lines.start
-            if fix is None or not fix.edits or not here or not wants_fixes:
-                continue
-            unsafe = fix.applicability < Applicability.SAFE
-            edits = [_edit(document, each.start, each.end, each.text) for each in fix.edits]
-            found.append(
-                types.CodeAction(
-                    f"{fix.title}{' (review it)' if unsafe else ''}",
-                    kind=types.CodeActionKind.QuickFix,
-                    diagnostics=[diagnostic],
-                    is_preferred=not unsafe,
-                    edit=types.WorkspaceEdit(changes={document.uri: edits}),
-                )
+
+def _remove_findings(ls: LanguageServer, params: types.DidCloseTextDocumentParams) -> None:
+    ls.text_document_publish_diagnostics(types.PublishDiagnosticsParams(params.text_document.uri, []))
+
+
+def _actions(ls: LanguageServer, params: types.CodeActionParams) -> list[types.CodeAction]:
+    """Return the fixes of the findings in these lines, and all safe ones, for a fix on save."""
+    document = ls.workspace.get_text_document(params.text_document.uri)
+    wanted, lines = params.context.only, range(params.range.start.line, params.range.end.line + 1)
+    wants_fixes = wanted is None or types.CodeActionKind.QuickFix in wanted
+    found: list[types.CodeAction] = []
+    linted = _lint(document)
+    for finding in linted.findings:
+        fix = finding.fix
+        diagnostic = _diagnostic(document, finding)
+        here = diagnostic.range.start.line < lines.stop and diagnostic.range.end.line >= lines.start
+        if fix is None or not fix.edits or not here or not wants_fixes:
+            continue
+        unsafe = fix.applicability < Applicability.SAFE
+        edits = [_edit(document, each.start, each.end, each.text) for each in fix.edits]
+        found.append(
+            types.CodeAction(
+                f"{fix.title}{' (review it)' if unsafe else ''}",
+                kind=types.CodeActionKind.QuickFix,
+                diagnostics=[diagnostic],
+                is_preferred=not unsafe,
+                edit=types.WorkspaceEdit(changes={document.uri: edits}),
             )
-        if wanted is not None and any(str(each).startswith("source") for each in wanted):
-            fixed = _lint(document, fix=Applicability.SAFE)
-            if fixed.text != document.source:
-                whole = [_edit(document, 0, len(document.source), fixed.text)]
-                edit = types.WorkspaceEdit(changes={document.uri: whole})
-                found.append(types.CodeAction("Fix all", kind=types.CodeActionKind.SourceFixAll, edit=edit))
-        return found
-
-    def hover(self, params: types.HoverParams) -> types.Hover | None:
-        """Return the rule of a finding under the cursor, or the meaning of a key."""
-        document = self._document(params.text_document.uri)
-        at = document.position_codec.position_from_client_units(document.lines, params.position)
-        pages = {rule.code: rule_to_markdown(rule) for rule in RULES}
-        line, column = at.line + 1, at.character + 1
-        here = [
-            pages[each.code]
-            for each in _lint(document).findings
-            if (each.place.line, each.place.column) <= (line, column) <= (each.end.line, each.end.column)
-        ]
-        key = _key_documentation(document.source, at.line)
-        parts = [*([key] if key else []), *dict.fromkeys(here)]
-        if not parts:
-            return None
-        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(parts)))
-
-    def complete(self, params: types.CompletionParams) -> types.CompletionList:
-        """Return the keys that may be typed at the cursor, or the values of its key."""
-        document = self._document(params.text_document.uri)
-        at = document.position_codec.position_from_client_units(document.lines, params.position)
-        kinds = {"key": types.CompletionItemKind.Property, "value": types.CompletionItemKind.Value}
-        items = [
-            types.CompletionItem(
-                each.label,
-                kind=kinds[each.kind],
-                documentation=types.MarkupContent(types.MarkupKind.Markdown, each.about) if each.about else None,
-                insert_text=f"{each.label}: " if each.kind == "key" else each.label,
-            )
-            for each in completions(document.source, at.line, at.character, Path(document.path).parent)
-        ]
-        return types.CompletionList(is_incomplete=False, items=items)
-
-    def _document(self, uri: str) -> TextDocument:
-        return self._server.workspace.get_text_document(uri)
-
-    def _publish(self, uri: str) -> None:
-        document = self._document(uri)
-        self._show(uri, [_diagnostic(document, each) for each in _lint(document).findings], document.version)
-
-    def _show(self, uri: str, found: list[types.Diagnostic], of: int | None = None) -> None:
-        params = types.PublishDiagnosticsParams(uri=uri, diagnostics=found, version=of)
-        self._server.text_document_publish_diagnostics(params)
+        )
+    if wanted is not None and any(str(each).startswith("source") for each in wanted):
+        fixed = _lint(document, fix=Applicability.SAFE)
+        if fixed.text != document.source:
+            whole = [_edit(document, 0, len(document.source), fixed.text)]
+            edit = types.WorkspaceEdit(changes={document.uri: whole})
+            found.append(types.CodeAction("Fix all", kind=types.CodeActionKind.SourceFixAll, edit=edit))
+    return found
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """A completion at the cursor: a `key` or a `value`, and its meaning."""
+def _hover(ls: LanguageServer, params: types.HoverParams) -> types.Hover | None:
+    """Return the rule of a finding under the cursor, or the meaning of a key."""
+    document = ls.workspace.get_text_document(params.text_document.uri)
+    at = document.position_codec.position_from_client_units(document.lines, params.position)
+    pages = {rule.code: rule_to_markdown(rule) for rule in RULES}
+    line, column = at.line + 1, at.character + 1
+    here = [
+        pages[each.code]
+        for each in _lint(document).findings
+        if (each.place.line, each.place.column) <= (line, column) <= (each.end.line, each.end.column)
+    ]
+    key = _key_documentation(document.source, at.line)
+    parts = [*([key] if key else []), *dict.fromkeys(here)]
+    if not parts:
+        return None
+    return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(parts)))
 
-    label: str
-    kind: str
-    about: str = ""
+
+def _complete(ls: LanguageServer, params: types.CompletionParams) -> types.CompletionList:
+    """Return the keys that may be typed at the cursor, or the values of its key."""
+    document = ls.workspace.get_text_document(params.text_document.uri)
+    at = document.position_codec.position_from_client_units(document.lines, params.position)
+    items = completions(document.source, at.line, at.character, Path(document.path).parent)
+    return types.CompletionList(is_incomplete=False, items=items)
 
 
-def completions(text: str, line: int, character: int, folder: Path | None = None) -> list[Completion]:
+def completions(text: str, line: int, character: int, folder: Path | None = None) -> list[types.CompletionItem]:
     """Return the completions at a position of a blueprint, counted from 0: missing keys, or values. `folder` is that of
     the files that it names.
 
@@ -186,12 +155,25 @@ def completions(text: str, line: int, character: int, folder: Path | None = None
     if inside is not None:
         part, rows = _PART.search(inside[1]), text.split("\n")
         names = _in_template(inside[1], rows[: line + 1]) if part is None else _fields(part, rows, line, folder)
-        return [Completion(each, "value") for each in names]
+        return _value_items(names)
     if cursor.key is not None and ":" in before:
-        return [Completion(each, "value") for each in _values(cursor)]
-    found = _properties(cursor)
+        return _value_items(_values(cursor))
     there = set(cursor.owner.members) - {cursor.key}
-    return [Completion(name, "key", _documentation(each)) for name, each in found.items() if name not in there]
+    return [_key_item(name, each) for name, each in _properties(cursor).items() if name not in there]
+
+
+def _value_items(names: Iterable[str]) -> list[types.CompletionItem]:
+    return [types.CompletionItem(each, kind=types.CompletionItemKind.Value) for each in names]
+
+
+def _key_item(name: str, schema: Mapping[str, Any]) -> types.CompletionItem:
+    about = _documentation(schema)
+    return types.CompletionItem(
+        name,
+        kind=types.CompletionItemKind.Property,
+        documentation=types.MarkupContent(types.MarkupKind.Markdown, about) if about else None,
+        insert_text=f"{name}: ",
+    )
 
 
 _TEMPLATE: Final = re.compile(r"\{\{([^{}]*)$")
@@ -320,10 +302,8 @@ def _schemas(cursor: Cursor) -> list[Mapping[str, Any]]:
     return here
 
 
-@cache
-def _whole_schema() -> Mapping[str, Any]:
-    """Return the schema of blueprints, cached because generating it takes longer than a keystroke."""
-    return blueprint_schema()
+_whole_schema: Final = cache(blueprint_schema)
+"""The schema of blueprints, cached because generating it takes longer than a keystroke."""
 
 
 def _member(schema: Mapping[str, Any], key: str) -> Any:

@@ -8,7 +8,7 @@ import sys
 import warnings
 from difflib import get_close_matches
 from types import TracebackType
-from typing import Annotated, Any, Final, TextIO
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -169,15 +169,9 @@ class _VisibleLines(logging.Formatter):
         return for_people(super().format(record))
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    (file or sys.stderr).write(for_people(warnings.formatwarning(message, category, filename, lineno, line)))
+def _show_warning(*warning: Any, **_: Any) -> None:
+    message, category, file, line = warning[:4]
+    sys.stderr.write(for_people(warnings.formatwarning(message, category, file, line)))
 
 
 def _complain(message: str) -> None:

@@ -6,7 +6,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +15,6 @@ import typer
 from pydantic import ValidationError
 from rich.console import Console, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 
 from flujo_aros.agreement import alike
 from flujo_aros.cli import arguments as args
@@ -82,11 +81,12 @@ def runs_command(options: Runs) -> None:
         print_json([run_dict(run) for run in found])
     elif found:
         console = stdout_console()
-        console.print(_table(found, console.width))
+        size = distinct_length([run.run_id for run in found])
+        rows = [run_row(run, size) for run in found]
+        console.print(fitted_table(rows, console.width, dropped_first=RUN_DETAILS, folded={"pipeline": 16}))
         if older:
             newest = "run" if limit == 1 else f"{limit} runs"
-            note = f"only the newest {newest}: --limit {10 * limit} shows older ones"
-            say(note, style="dim")
+            say(f"only the newest {newest}: --limit {10 * limit} shows older ones", style="dim")
     else:
         nothing = "no such runs in the journal" if since or status or options.pipeline else "no runs yet"
         stderr_console().print(nothing)
@@ -117,12 +117,6 @@ def run_dict(run: JournalRun) -> dict[str, Any]:
         "repairs": run.repairs,
         "usage": run.usage.to_dict(),
     }
-
-
-def _table(found: list[JournalRun], width: int) -> Table:
-    size = distinct_length([run.run_id for run in found])
-    rows = [run_row(run, size) for run in found]
-    return fitted_table(rows, width, dropped_first=RUN_DETAILS, folded={"pipeline": 16})
 
 
 RUN_DETAILS: Final = ("tokens in + out", "cost", "steps", "repairs", "calls")
@@ -224,27 +218,19 @@ def _head(story: Story) -> Iterator[Text]:
     yield Text(f"run {run.run_id}, {when}", style="dim")
 
 
-@dataclass(frozen=True, slots=True)
 class _Timeline:
     """Makes the rows of a table whose bars show when something was running, relative to the whole run."""
 
-    story: Story
-    seconds: float
-    cells: int
-    block: str
-    gap: str
-
-    @classmethod
-    def of(cls, story: Story, console: Console) -> _Timeline:
-        block, gap = ("█", "·") if console.encoding.startswith("utf") else ("#", ".")
-        cells = _BAR if console.width >= _WIDE else _NARROW_BAR
-        return cls(story, story.seconds, cells, block, gap)
+    def __init__(self, story: Story, console: Console) -> None:
+        self._story, self._seconds = story, story.seconds
+        self._cells = _BAR if console.width >= _WIDE else _NARROW_BAR
+        self._block, self._gap = ("█", "·") if console.encoding.startswith("utf") else ("#", ".")
 
     def row(self, depth: int, what: Text | str, ended: Text, timed: Any = None, style: str = "") -> dict[str, Text]:
         """Return the row of an operation, with its bar in this style if it is `timed`."""
         bar, time = (Text(), "") if timed is None else (self._bar(timed, style), time_words(timed.seconds))
         return {
-            "": Text("  " * depth) + what,
+            "": Text.assemble("  " * depth, what),
             " ": ended,
             "timeline": bar,
             "time": Text(time, style="dim", justify="right"),
@@ -256,16 +242,16 @@ class _Timeline:
 
     def _bar(self, timed: Any, style: str) -> Text:
         """Return the bar of an operation. Without an end, it extends to the end of the run."""
-        since = self.story.since_start(timed.started)
-        first = min(self.cells - 1, max(0, int(since / self.seconds * self.cells)))
-        lasted = self.seconds - since if timed.seconds is None else timed.seconds
-        size = max(1, min(self.cells - first, round(lasted / self.seconds * self.cells)))
-        rest = self.cells - first - size
-        return Text.assemble((self.gap * first, "dim"), (self.block * size, style), (self.gap * rest, "dim"))
+        since = self._story.since_start(timed.started)
+        first = min(self._cells - 1, max(0, int(since / self._seconds * self._cells)))
+        lasted = self._seconds - since if timed.seconds is None else timed.seconds
+        size = max(1, min(self._cells - first, round(lasted / self._seconds * self._cells)))
+        rest = self._cells - first - size
+        return Text.assemble((self._gap * first, "dim"), (self._block * size, style), (self._gap * rest, "dim"))
 
 
 def _rows(story: Story, console: Console, *, steps_only: bool) -> Iterator[dict[str, Text]]:
-    timeline = _Timeline.of(story, console)
+    timeline = _Timeline(story, console)
     for chapter, depth, _ in story.nested:
         step = chapter.step
         if step is not None:
@@ -727,7 +713,7 @@ def _print_health(found: Health, console: Console, since: str) -> None:
         console.print(Text("Advice", style="bold"))
     for advice in found.advice:
         lines = Text(advice.text).wrap(console, max(console.width - 2, 1))
-        console.print(Text("- ") + Text("\n  ").join(lines), soft_wrap=True)
+        console.print(Text.assemble("- ", Text("\n  ").join(lines)), soft_wrap=True)
 
 
 def health_totals(found: Health, since: str) -> Iterator[Text]:

@@ -62,14 +62,6 @@ class Text(rich_text.Text):
         """Return a text from several parts: strings, strings with a style, or texts."""
         return cast("Self", super().assemble(*parts, **options))
 
-    def __add__(self, other: object) -> Self:
-        """Return the two texts joined."""
-        return cast("Self", super().__add__(visible(other) if isinstance(other, str) else other))
-
-    def join(self, lines: Iterable[rich_text.Text]) -> Self:
-        """Return the lines with this text between them."""
-        return cast("Self", super().join(lines))
-
 
 class Screen(Console):
     """A console without markup and emoji codes, which prints only visible characters."""
@@ -199,9 +191,8 @@ def say(words: RenderableType, style: str | None = None) -> None:
 def complain(message: str) -> None:
     """Print an error on stderr as `error: <sentence>`, with further lines of the message indented."""
     first, *more = without_secrets(message).strip().splitlines() or ["something went wrong without a message"]
-    text = Text("error: ", style="bold red") + Text(first, style="not bold default")
     console = stderr_console()
-    console.print(text, soft_wrap=True)
+    console.print(Text.assemble(("error: ", "bold red"), first), soft_wrap=True)
     for line in more:
         console.print(f"  {line}", soft_wrap=True)
 

@@ -46,16 +46,12 @@ def in_github() -> bool:
 
 def without_commands(text: str) -> str:
     """Escape the lines that a GitHub job would execute as workflow commands."""
-    return _COMMAND.sub(_split_hashes, text) if in_github() else text
+    return _COMMAND.sub(lambda found: f"{found[1]} :" if found[1] else "## [", text) if in_github() else text
 
 
 def for_people(text: str) -> str:
     """Prepare a string for stderr, so that it controls neither a terminal nor a GitHub job."""
     return without_commands(visible(text))
-
-
-def _split_hashes(found: re.Match[str]) -> str:
-    return f"{found[1]} :" if found[1] else "## ["
 
 
 _wanted: ContextVar[bool] = ContextVar("flujo_aros_cli_debug", default=False)

@@ -231,33 +231,35 @@ def _case(number: int, line: int, text: str) -> Case:
     except (ValueError, RecursionError) as error:
         per_line = "; expected one JSON value per line" if isinstance(error, json.JSONDecodeError) else ""
         return Case(id=number, error=f"line {line} is not JSON: {json_error(error)}{per_line}", mark=_mark(text))
-    if not is_dict(found) or "input" not in found:
-        wrong = _without_input(found) if is_dict(found) else None
-        if wrong is not None:
-            return Case(id=found.get("id", number), error=f"line {line}: {wrong}", mark=_mark(found))
+    wrong = _row_error(found) if is_dict(found) else None
+    if wrong is None and (not is_dict(found) or "input" not in found):
         return Case(found, id=number, mark=_mark(found))
-    mark = _mark({key: value for key, value in found.items() if key not in _LABELS})
-    name, context, check = found.get("id", number), found.get("context"), found.get("check")
+    mark = _mark({key: value for key, value in found.items() if key not in _LABELS} if "input" in found else found)
+    name = found.get("id", number)
+    if wrong is not None:
+        return Case(id=name, error=f"line {line}: {wrong}", mark=mark)
+    context: dict[str, Any] = found.get("context") or {}
+    expected = found.get("expected", UNLABELLED)
+    return Case(found["input"], expected, name, context, found.get("check"), found.get("metadata"), mark=mark)
+
+
+def _row_error(found: Mapping[str, Any]) -> str | None:
+    """Return the reason why an object is neither a row nor itself an input, or None if it is one of them."""
+    if "input" not in found:
+        return _without_input(found)
+    context, check = found.get("context"), found.get("check")
     unknown = [key for key in found if key not in _KEYS]
     if unknown:
-        return Case(id=name, error=f"line {line}: {_unknown_keys(unknown)}", mark=mark)
+        return _unknown_keys(unknown)
     if not isinstance(context, dict | None):
-        return Case(id=name, error=f"line {line}: `context` must be an object, not {json.dumps(context)}", mark=mark)
+        return f"`context` must be an object, not {json.dumps(context)}"
     if not isinstance(check, str | None):
-        return Case(id=name, error=f"line {line}: `check` must be an expression, not {json.dumps(check)}", mark=mark)
+        return f"`check` must be an expression, not {json.dumps(check)}"
     try:
         _ = None if check is None else check_of(check)
     except UsageError as error:
-        return Case(id=name, error=f"line {line}: {error}", mark=mark)
-    return Case(
-        found["input"],
-        found.get("expected", UNLABELLED),
-        name,
-        cast("dict[str, Any]", context or {}),
-        check,
-        found.get("metadata"),
-        mark=mark,
-    )
+        return str(error)
+    return None
 
 
 def check_of(expression: str) -> Condition:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from flujo_aros.blueprint.files import SUFFIXES, not_utf8
-from flujo_aros.cli.commands import Deps, Limits, Models, Run, Submit
+from flujo_aros.cli.commands import Deps, Limits, Models, Run, Submit, Worker
 from flujo_aros.cli.screen import say, stdout_reserved
 from flujo_aros.contract import Contract, compile_contract, compile_schema, require_keywords, written_contract
 from flujo_aros.errors import BlueprintError, ContractError, UsageError, raised_words
@@ -61,7 +61,7 @@ def _is_pair(model: str) -> bool:
     return "=" in model.partition("@http")[0]
 
 
-def per_minute(options: Limits) -> dict[str, PerMinute]:
+def per_minute(options: Limits | Worker) -> dict[str, PerMinute]:
     """Return the limits of each provider. Raises `UsageError` for an invalid one."""
     from flujo_aros.pipeline.per_minute import PerMinute  # imported here: only runs need the model host
 

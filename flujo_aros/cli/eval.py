@@ -30,7 +30,6 @@ from flujo_aros.telemetry.formatting import cost_words, counted, time_words
 if TYPE_CHECKING:  # as in `execute`
     from flujo_aros.evals.evaluation import CaseResult, Evaluation, Share
 
-_MISSED = 1
 _SHOWN: Final = 10
 
 
@@ -68,7 +67,7 @@ def eval_command(options: Eval) -> None:
     for words in missed:
         say(words, style="yellow")
     if missed:
-        raise typer.Exit(_MISSED)
+        raise typer.Exit(1)
 
 
 def _load(options: Blueprint, max_cost: float | None = None) -> Pipeline:

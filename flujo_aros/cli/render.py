@@ -104,19 +104,14 @@ def _pieces(line: str, width: int) -> Iterator[tuple[int, str]]:
 
 
 def _lines_around(rows: Sequence[_Row], marks: Sequence[Mark]) -> list[int]:
-    hit = [index for index, row in enumerate(rows) if any(_touches(mark, row) for mark in marks)]
-    edges = {edge for mark in marks for edge in _edges(mark, rows)}
-    wanted = {near for index in hit if index in edges for near in range(index - _CONTEXT, index + _CONTEXT + 1)}
-    end = (
-        len(rows) if rows[-1].text or len(rows) - 1 in hit else len(rows) - 1
-    )  # a final line break does not begin a line
-    return sorted(index for index in wanted if 0 <= index < end)
-
-
-def _edges(mark: Mark, rows: Sequence[_Row]) -> tuple[int, int]:
-    """Return the first and the last row of a mark: the rows between them need not be shown."""
-    touched = [index for index, row in enumerate(rows) if _touches(mark, row)]
-    return (touched[0], touched[-1]) if touched else (-1, -1)
+    """Return the rows to show: the first and the last one of each mark, and those next to them."""
+    touched = [[index for index, row in enumerate(rows) if _touches(mark, row)] for mark in marks]
+    edges = {edge for each in touched for edge in (*each[:1], *each[-1:])}
+    wanted = {near for edge in edges for near in range(edge - _CONTEXT, edge + _CONTEXT + 1)}
+    last = len(rows) - 1
+    if not rows[last].text and last not in edges:  # a final line break does not begin a line
+        last -= 1
+    return sorted(index for index in wanted if 0 <= index <= last)
 
 
 def _touches(mark: Mark, row: _Row) -> bool:

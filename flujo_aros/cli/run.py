@@ -450,8 +450,6 @@ def submit_command(options: commands.Submit) -> None:
 
 def worker_command(options: commands.Worker) -> None:
     """Take runs until a signal arrives, then drain."""
-    from flujo_aros.durable import PerMinute
-
     own = args.given_deps(options)
     stop, cut = threading.Event(), threading.Event()
 
@@ -476,7 +474,7 @@ def worker_command(options: commands.Worker) -> None:
 
         engine.load = loaded
         engine.on_unexecuted = lambda row, status, why: say(f"{status}  run {row.run_id} of {row.pipeline}: {why}")
-        engine.limits = dict(PerMinute.parse(each) for each in options.limits)
+        engine.limits = args.per_minute(options)
         queues = [name.strip() for name in options.queues.split(",") if name.strip()]
         engine.launch(queues, options.concurrency, per_partition=options.per_partition)
         say(f"worker {engine.executor} takes runs from {options.queues} in {engine.store.shown}; Ctrl-C drains it")

@@ -508,7 +508,6 @@ def report_command(options: Report) -> None:
 
 
 _PLACES = ("tagged:", "text:", "block:", "event:")
-_NOT_ACCEPTED = 1
 
 
 def replay_command(options: Replay) -> None:
@@ -533,7 +532,7 @@ def replay_command(options: Replay) -> None:
     else:
         _print(found)
     if not all(each.holds for each in found):
-        raise typer.Exit(_NOT_ACCEPTED)
+        raise typer.Exit(1)
 
 
 def _ladder(name: str | None) -> Ladder | None:
@@ -621,7 +620,6 @@ def _verdict_words(verdict: Verdict) -> Text:
 _RATES = ("failed", "degraded", "rejected", "repaired", "fallback")
 _LIMIT: Final = re.compile(rf"\s*({'|'.join(_RATES)})\s*=\s*(\d*\.?\d+)\s*(%?)\s*")
 _SHOWN_REPAIRS = 10
-_FAILED = 1
 
 
 def health_command(options: commands.Health) -> None:
@@ -639,7 +637,7 @@ def health_command(options: commands.Health) -> None:
     for name, limit in over.items():
         complain(f"the rate of {name} is {share_words(found.rates[name])}, which is over {share_words(limit)}")
     if over:
-        raise typer.Exit(_FAILED)
+        raise typer.Exit(1)
 
 
 def given_limits(pairs: list[str]) -> dict[str, float]:

@@ -46,12 +46,9 @@ def run_ids(ctx: Any, incomplete: str) -> Iterator[tuple[str, str]]:
 
     status = "paused" if ctx.info_name == "resume" else None
     with suppress(ArosError), open_to_read() as journal:
-        for run in journal.runs(limit=_COMPLETED, status=status):
+        for run in journal.runs(limit=50, status=status):
             if run.run_id.startswith(incomplete):
                 yield run.run_id, run.pipeline
-
-
-_COMPLETED: Final = 50
 
 
 def argument(placeholder: str, words: str, default: Any = ..., **more: Any) -> Any:

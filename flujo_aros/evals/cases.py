@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -207,21 +206,16 @@ def _listed(problems: Sequence[str]) -> str:
 
 def _seekable(source: str, option: str) -> IO[bytes]:
     """Return the file; for a pipe or stdin a copy, since it is read more than once."""
-    if source == "-":
-        return _copy(cast("IO[bytes]", sys.stdin.buffer))
     try:
-        file = Path(source).open("rb")  # noqa: SIM115 - as below
-        if stat.S_ISREG(Path(source).stat().st_mode):
-            return file
+        file = sys.stdin.buffer if source == "-" else Path(source).open("rb")  # noqa: SIM115 - as below
     except OSError as error:
         raise UsageError(f"{option}: cannot read {source!r}: {error.strerror or error}") from error
-    with file:
-        return _copy(file)
-
-
-def _copy(stream: IO[bytes]) -> IO[bytes]:
+    if source != "-" and file.seekable():
+        return file
     copy = tempfile.SpooledTemporaryFile(max_size=_SPOOLED)  # noqa: SIM115 - whoever reads it closes it
-    shutil.copyfileobj(stream, copy)
+    shutil.copyfileobj(file, copy)
+    if source != "-":
+        file.close()
     return cast("IO[bytes]", copy)
 
 

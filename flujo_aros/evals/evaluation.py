@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -372,12 +372,13 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
         if case.error is not None:
             raise UsageError(case.error)
         case.live_input()  # a missing file stops an evaluation before its first call
+    if judge is not None and not isinstance(judge, Runner):
+        judge = Runner(judge_by(judge) if isinstance(judge, str) else judge)
     task = _Evaluating(
         runner if isinstance(runner, Runner) else Runner(runner),
         match,
         None if check is None else check_of(check),
-        {case.key: check_of(case.check) for case in rows if case.check is not None},
-        _judging(judge),
+        judge,
         dict(context or {}),
         deps,
         CallsPerMinute(limits),
@@ -421,10 +422,8 @@ def evaluate_sync(
     return asyncio.run(evaluate(runner, cases, **options))
 
 
-def _judging(judge: str | Runner | Pipeline | PipelineStep[Any] | None) -> Runner | None:
-    if judge is None or isinstance(judge, Runner):
-        return judge
-    return Runner(judge_by(judge) if isinstance(judge, str) else judge)
+_Scored: TypeAlias = tuple[Verdict, str, tuple[FieldScore, ...]]
+"""A verdict, the reason if the output is not right, and the verdict on each field."""
 
 
 @dataclass(slots=True)
@@ -434,7 +433,6 @@ class _Evaluating:
     runner: Runner
     match: Match
     check: Condition | None
-    checks: Mapping[str, Condition]
     judge: Runner | None
     context: dict[str, Any]
     deps: Any
@@ -445,12 +443,13 @@ class _Evaluating:
     saved: Usage = field(default_factory=Usage)
     judged: Usage = field(default_factory=Usage)
     approximate: int = 0
-    paid_of: dict[str, Usage] = field(default_factory=dict[str, Usage])
+    paid_of: defaultdict[str, Usage] = field(default_factory=lambda: defaultdict(Usage))
+    """The usage that was paid for, by the key of the case."""
 
     def reject_unknown_fields(self, cases: Sequence[Case]) -> None:
         """Raise `UsageError` for a check or an expected output with a field that cannot exist."""
         applied = [] if self.check is None else [(self.check, cases)]
-        applied += [(self.checks[case.key], [case]) for case in cases if case.key in self.checks]
+        applied += [(check_of(case.check), [case]) for case in cases if case.check is not None]
         declared = DeclaredFields.of(self.runner.pipeline) if self.replies is None else None
         for check, checked in applied:
             reject_unknown_in(checked, check)
@@ -480,13 +479,12 @@ class _Evaluating:
         if recorded is not None:
             self.approximate += recorded.approximate
         missing = () if recorded is None else recorded.missing
-        spent = Usage()
         if missing:
             scored: tuple[FieldScore, ...] = ()
             verdict, why = Verdict.UNRECORDED, f"no reply was recorded for {missing[0]}"
         else:
-            verdict, why, scored, spent = await self._verdict(case, result)
-        self.paid_of[case.key] = paying.paid(result.usage) + spent
+            verdict, why, scored = await self._verdict(case, result)
+        self.paid_of[case.key] += paying.paid(result.usage)
         ended = not missing and result.status is RunStatus.COMPLETED
         return CaseResult(
             case.id,
@@ -505,14 +503,15 @@ class _Evaluating:
             case.labelled or self.check is not None,
         )
 
-    async def _verdict(self, case: Case, result: RunResult) -> tuple[Verdict, str, tuple[FieldScore, ...], Usage]:
+    async def _verdict(self, case: Case, result: RunResult) -> _Scored:
         if result.status is not RunStatus.COMPLETED:
             error = result.error or {}
-            return Verdict.REFUSED, str(error.get("message") or result.status.value), (), Usage()
+            return Verdict.REFUSED, str(error.get("message") or result.status.value), ()
         output = result.output
-        checks = [each for each in (self.check, self.checks.get(case.key)) if each is not None]
+        own = [] if case.check is None else [check_of(case.check)]
+        checks = own if self.check is None else [self.check, *own]
         if not checks and not case.labelled:
-            return Verdict.UNJUDGED, "the case has no expected output", (), Usage()
+            return Verdict.UNJUDGED, "the case has no expected output", ()
         scored = () if case.expected is UNLABELLED else score(output, case.expected, self.match)
         bad = [each for each in scored if not each.right]
         unknown = ""
@@ -523,38 +522,34 @@ class _Evaluating:
                 unknown = unknown or str(error)
                 continue
             if not holds:
-                return Verdict.WRONG, f"{check.source.strip()} does not hold", scored, Usage()
+                return Verdict.WRONG, f"{check.source.strip()} does not hold", scored
         if unknown and (not bad or self.judge is not None):  # without a verdict of the judge, the comparison decides
-            return Verdict.UNJUDGED, unknown, (), Usage()
+            return Verdict.UNJUDGED, unknown, ()
         if not bad:
-            return Verdict.RIGHT, "", scored, Usage()
+            return Verdict.RIGHT, "", scored
         wanted = "expected " + ("no value" if bad[0].expected is None else brief(bad[0].expected))
         place = "the output" if bad[0].place == "$" else bad[0].place
         differs = f"{place} is {brief(bad[0].found)}, {wanted}"
         if self.judge is None:
-            return Verdict.WRONG, differs, scored, Usage()
-        return await self._ask_judge(case, output, scored)
+            return Verdict.WRONG, differs, scored
+        return await self._ask(self.judge, case, output, scored)
 
-    async def _ask_judge(
-        self, case: Case, output: Any, scored: tuple[FieldScore, ...]
-    ) -> tuple[Verdict, str, tuple[FieldScore, ...], Usage]:
+    async def _ask(self, judge: Runner, case: Case, output: Any, scored: tuple[FieldScore, ...]) -> _Scored:
         """Return the verdict of the judge. A verdict that is not a typed value, or was synthesized, does not count."""
-        judge, paying = self.judge, PaidCalls(self.limits, self.cache)
-        if judge is None:
-            raise AssertionError("there is no judge")
+        paying = PaidCalls(self.limits, self.cache)
         question = {"input": case.input, "output": as_plain(output), "expected": as_plain(case.expected)}
         with record_calls(paying):
             result = await judge.run(question)
         self.judged += result.usage
         self.saved += paying.saved
-        spent = paying.paid(result.usage)
+        self.paid_of[case.key] += paying.paid(result.usage)
         said = as_plain(result.output) if result.status is RunStatus.COMPLETED else None
         trusted = result.trust not in (Trust.SYNTHESIZED, Trust.DEGRADED)
         if not is_dict(said) or not isinstance(said.get("right"), bool) or not trusted:
             why = result.error["message"] if result.error else f"{said}, not {{'right': true or false, 'why': …}}"
-            return Verdict.UNJUDGED, f"the judge returned no verdict: {why}", (), spent
+            return Verdict.UNJUDGED, f"the judge returned no verdict: {why}", ()
         verdict = Verdict.RIGHT if said["right"] else Verdict.WRONG
-        return verdict, str(said.get("why") or "the judge says so"), scored, spent
+        return verdict, str(said.get("why") or "the judge says so"), scored
 
 
 def _repaired_paths(result: RunResult) -> frozenset[str]:

@@ -6,8 +6,8 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -68,19 +68,16 @@ def per_minute(options: Limits | Worker) -> dict[str, PerMinute]:
     return dict(PerMinute.parse(each) for each in options.limits)
 
 
-@contextmanager
-def open_cache(wanted: bool) -> Generator[ReplyCache | None]:
-    """Open the cache that `--cache` enables; return None without it."""
+def open_cache(wanted: bool) -> AbstractContextManager[ReplyCache | None]:
+    """Open the cache that `--cache` enables; without it, there is none."""
     if not wanted:
-        yield None
-        return
+        return nullcontext()
     from flujo_aros.database import make_folder_of
     from flujo_aros.evals.replies import ReplyCache
 
     file = Path(".aros") / "cache.sqlite"
     make_folder_of(file)
-    with ReplyCache(file) as cache:
-        yield cache
+    return ReplyCache(file)
 
 
 def open_to_read() -> Journal:

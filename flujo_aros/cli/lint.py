@@ -187,15 +187,12 @@ def init_command(options: Init) -> None:
         raise UsageError(f"cannot write {str(file)!r}: {error.strerror or error}") from error
     if not schema.exists():
         write_schema(schema)
-    console = stderr_console()
-    console.print(f"wrote {file} and {schema}\n\nnext:", soft_wrap=True)
+    say(f"wrote {file} and {schema}\n\nnext:")
     for command in (f"aros plan {file}", f"aros lint {file}", f'aros run {file} --input "{_INPUT}"'):
-        console.print(f"  {command}", soft_wrap=True)
+        say(f"  {command}")
     missing = [command for module, command in _LOCAL.items() if find_spec(module) is None]
     if model.startswith("local:") and missing:
-        console.print("\nlocal models need:", soft_wrap=True)
-        for command in missing:
-            console.print(f"  {command}", soft_wrap=True)
+        say("\n  ".join(["\nlocal models need:", *missing]))
 
 
 def schema_command(options: Schema) -> None:

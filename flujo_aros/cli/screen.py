@@ -191,10 +191,9 @@ def say(words: RenderableType, style: str | None = None) -> None:
 def complain(message: str) -> None:
     """Print an error on stderr as `error: <sentence>`, with further lines of the message indented."""
     first, *more = without_secrets(message).strip().splitlines() or ["something went wrong without a message"]
-    console = stderr_console()
-    console.print(Text.assemble(("error: ", "bold red"), first), soft_wrap=True)
+    say(Text.assemble(("error: ", "bold red"), first))
     for line in more:
-        console.print(f"  {line}", soft_wrap=True)
+        say(f"  {line}")
 
 
 def _encoding() -> str:

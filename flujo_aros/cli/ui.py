@@ -215,18 +215,17 @@ def _runs_page(query: dict[str, str]) -> str:
         live=True,
         chosen=chosen,
         rows=[run_row(run, size) for run in runs],
-        links=[_links(run.run_id, run.pipeline, run.status) for run in runs],
+        links=[
+            {
+                "run": f"/runs/{quote(run.run_id, safe='')}",
+                "pipeline": f"/?{urlencode({'pipeline': run.pipeline})}",
+                "status": f"/?{urlencode({'status': run.status})}",
+            }
+            for run in runs
+        ],
         nothing=nothing,
         older=older,
     )
-
-
-def _links(run_id: str, pipeline: str, status: str) -> dict[str, str]:
-    return {
-        "run": f"/runs/{quote(run_id, safe='')}",
-        "pipeline": f"/?{urlencode({'pipeline': pipeline})}",
-        "status": f"/?{urlencode({'status': status})}",
-    }
 
 
 def _health_page(query: dict[str, str]) -> str:

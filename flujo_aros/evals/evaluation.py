@@ -90,14 +90,6 @@ def _equal(found: Any, expected: Any) -> bool:
     return bool(found == expected)
 
 
-def holds_check(check: Condition, case: Case, output: Any) -> bool:
-    """Return whether a check holds. Raises `TemplateError` if it cannot be evaluated, e.g. for a field that does not
-    exist.
-    """
-    expected = None if case.expected is UNLABELLED else case.expected
-    return bool(check.evaluate({"output": as_plain(output), "expected": expected, "input": case.input}))
-
-
 class Verdict(StrEnum):
     """The verdict on the output of a case, compared with the expected output."""
 
@@ -515,10 +507,12 @@ class _Evaluating:
         scored = () if case.expected is UNLABELLED else score(output, case.expected, self.match)
         bad = [each for each in scored if not each.right]
         unknown = ""
+        expected = None if case.expected is UNLABELLED else case.expected
+        values = {"output": as_plain(output), "expected": expected, "input": case.input}
         for check in checks:
             try:
-                holds = holds_check(check, case, output)
-            except TemplateError as error:
+                holds = check.evaluate(values)
+            except TemplateError as error:  # e.g. for a field that does not exist
                 unknown = unknown or str(error)
                 continue
             if not holds:

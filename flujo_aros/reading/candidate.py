@@ -134,15 +134,15 @@ BRACKETS: Final = frozenset(
 CODE_OF: Final = attrgetter("code")
 
 
+@dataclass(slots=True, eq=False)
 class Region:
     """The extent of an unreadable value: reading continues after it, never inside it."""
 
-    def __init__(self, start: int, least: int, *, fenced: bool) -> None:
-        self.least = least
-        self.fenced = fenced
-        self.depth = 0
-        self.quote = False
-        self.seen = start
+    seen: int
+    least: int
+    fenced: bool
+    depth: int = 0
+    quote: bool = False
 
     def end(self, text: str) -> int | None:
         """Return the end: after the last closing bracket or at the fence, or None if neither has arrived."""
@@ -637,15 +637,10 @@ _WORDS: Final = tuple(
 )
 
 
-class Rewritten(NamedTuple):
-    """The text after repair of its common damage, and the highest risk of these repairs."""
-
-    text: str
-    risk: Risk
-
-
-def rewrite(text: str) -> Rewritten | None:
-    """Repair the common damage in the text of one value, or return None if it needs anything else."""
+def rewrite(text: str) -> tuple[str, Risk] | None:
+    """Repair the common damage in the text of one value. Returns it with the highest risk of these repairs, or None if
+    it needs anything else.
+    """
     if _DOUBLE in text or _SINGLE in text or _ESCAPED in text or ("\\" in text and '\\\\"' in text):
         return None
     double = text.replace('\\"', _ESCAPED).split('"')
@@ -673,7 +668,7 @@ def rewrite(text: str) -> Rewritten | None:
         rest = pattern.sub(spelled, rest) if word in rest else rest
     rest = _restore_strings(_TRAILING.sub("", rest), _SINGLE, single[1::2])
     rest = _restore_strings(rest, _DOUBLE, strings)
-    return Rewritten(rest.replace(_ESCAPED, '\\"'), Risk.INFERRED if gaps or len(bare) > 1 else Risk.LOSSLESS)
+    return rest.replace(_ESCAPED, '\\"'), Risk.INFERRED if gaps or len(bare) > 1 else Risk.LOSSLESS
 
 
 _PIECE: Final = expression(
@@ -805,20 +800,6 @@ class Spliced(NamedTuple):
     edits: list[Edit]
 
 
-class _Place(NamedTuple):
-    """The place where the parser starts: after a comma or an opening bracket, with the containers open there."""
-
-    start: int
-    comma: int
-    """Position of the comma before it, or 0 if there is none."""
-    frames: list[Frame]
-
-    @property
-    def cut(self) -> int:
-        """The start of the rewritten part: the comma, because it may turn out to be the last."""
-        return self.comma or self.start
-
-
 def iter_splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, ends: bool) -> Iterator[Spliced]:
     """Yield the value at `start`, an opening bracket, with one more damaged place repaired each time.
 
@@ -831,15 +812,16 @@ def iter_splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, end
         near = text[extent.error : extent.error + _NEAR]
         if max(near.count("'"), near.count("//")) > _MOST_NEAR or len(_RECURS.findall(near)) > 1:
             return  # common damage that recurs this soon is better repaired all at once
-        place = _place(text, start, extent.error, shape)
-        if place is None or place.cut < done:
+        begin, comma, frames = _place(text, start, extent.error, shape)
+        cut = comma or begin  # the comma is rewritten too, because it may turn out to be the last
+        if not frames or cut < done:
             return
         parser = Parser(text, start, shape, ends=ends)
-        before = [len(frame.items) for frame in place.frames]
-        parsed = parser.parse_from(place.start, place.comma, place.frames, until=extent.error)
+        before = [len(frame.items) for frame in frames]
+        parsed = parser.parse_from(begin, comma, frames, until=extent.error)
         if isinstance(parsed, Failure) or parser.doubtful or parser.cut or not parser.edits:
             return
-        head, end = _text_before_stop(text, place, before, parser), parser.pos
+        head, end = text[:cut] + _items_read(frames, before, parser), parser.pos
         edits += _add_paths(parser, grown)
         if parsed is not None:
             yield Spliced(head[start:], end - grown, edits)
@@ -855,8 +837,12 @@ def iter_splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, end
             return
 
 
-def _place(text: str, start: int, error: int, shape: Shape) -> _Place | None:
-    """Return the place one item before the last one begun: the end of a string depends on the text after it."""
+def _place(text: str, start: int, error: int, shape: Shape) -> tuple[int, int, list[Frame]]:
+    """Return the place where the parser starts, the comma before it (or 0), and the containers open there, or no
+    containers if there is no such place.
+
+    It is one item before the last one begun, because the end of a string depends on the text after it.
+    """
     prefix = text[start:error]
     if "\\" in prefix:
         prefix = prefix.replace("\\\\", "..").replace('\\"', "..")
@@ -881,19 +867,21 @@ def _place(text: str, start: int, error: int, shape: Shape) -> _Place | None:
                 # the same depth at this place as at the error
                 deep = sum(map(outside.count, "{[")) - sum(map(outside.count, "}]"))
                 frames = _frames(text[start : start + at + 1], start, deep, shape)
-                return None if frames is None else _Place(start + at + 1, start + at if commas == 2 else 0, frames)
+                return start + at + 1, start + at if commas == 2 else 0, frames
         if index < 2:
-            return None
+            return 0, 0, []
         at -= len(strings[index - 1]) + 2
         index -= 2
 
 
-def _frames(prefix: str, start: int, depth: int, shape: Shape) -> list[Frame] | None:
-    """Return the containers open at the end of `prefix`, outermost first, with the items read so far."""
+def _frames(prefix: str, start: int, depth: int, shape: Shape) -> list[Frame]:
+    """Return the containers open at the end of `prefix`, outermost first, with the items read so far; none if these
+    are not `depth` containers of valid JSON.
+    """
     try:
         here: Any = jiter.from_json(prefix.encode(), partial_mode=True)
     except ValueError:
-        return None
+        return []
     frames: list[Frame] = []
     while is_dict(here) or is_list(here):
         frame = Frame(OBJECT if is_dict(here) else ARRAY, start, shape, here)
@@ -906,16 +894,15 @@ def _frames(prefix: str, start: int, depth: int, shape: Shape) -> list[Frame] | 
         if frame.kind == OBJECT and here:
             frame.items[0] = Member(next(iter(here)), 0, _before)
         here = inner
-    return frames if len(frames) == depth else None
+    return frames if len(frames) == depth else []
 
 
-def _text_before_stop(text: str, place: _Place, before: list[int], parser: Parser) -> str:
-    """Return the text up to the place where the parser stopped, with the items that it read written as JSON."""
-    still_open = len(parser.stack)
-    out = text[: place.cut]
-    for level in range(len(place.frames) - 1, max(still_open - 1, 0) - 1, -1):
-        frame = place.frames[level]
-        inner = level < len(place.frames) - 1
+def _items_read(frames: list[Frame], before: list[int], parser: Parser) -> str:
+    """Return the items that the parser read until it stopped, written as JSON."""
+    still_open, out = len(parser.stack), ""
+    for level in range(len(frames) - 1, max(still_open - 1, 0) - 1, -1):
+        frame = frames[level]
+        inner = level < len(frames) - 1
         known = before[level] + inner  # the inner container was the first item read here
         read = dict(islice(frame.plain.items(), known, None)) if frame.kind == OBJECT else frame.plain[known:]
         if read:

@@ -132,7 +132,6 @@ class Coercion:
         """The declared names of members, by identity."""
         self.members: list[tuple[Path, Shape]] = []
         """The places where no member of a union fits, and the nearest one, which the issues are about."""
-        self.ignored = 0
         self.around: tuple[Path, Shape] | None = None
         """The alternatives being tried, and their places; the fields that they declare there apply to each of them."""
         self.work = max(_LEAST_WORK, len(self.text)) * (_WORK_FOR_EACH_NODE // 8)
@@ -397,7 +396,6 @@ class Coercion:
             for one in leftovers:
                 one.out.pop(one.member.key, None)
                 self._edit("moved_key", Risk.INFERRED, one.member.start, one.member.node.end, name, (path, name))
-            self.ignored -= len(leftovers)
             out[name] = self.value(node, shape.member(name), (path, name))
         self.rest[:] = kept
 
@@ -437,7 +435,6 @@ class Coercion:
         )
 
     def _judge_keys(self, out: dict[str, Any], unknown: int, shape: Shape, path: Path, node: Node) -> None:
-        self.ignored += unknown
         for name in sorted(shape.required - out.keys()):
             self._issue((path, name), "missing", f"the required key {name!r} is missing")
         if shape.additional is False and unknown:
@@ -767,9 +764,9 @@ class Coercion:
             value = self.value(node, branch, path)
             edits, issues = self.edits[mark[0] :], self.issues[mark[1] :]
             risk = max((edit.risk for edit in edits), default=-1)
-            score = (len(issues), self.ignored - mark[2], int(risk), len(edits))
+            score = (len(issues), len(self.rest) - mark[2], int(risk), len(edits))
             if best is None or score < best[0]:
-                best = (score, value, edits, issues, dict(self.names), self.rest[mark[3] :])
+                best = (score, value, edits, issues, dict(self.names), self.rest[mark[2] :])
                 chosen, tied = branch, False
             elif (
                 score == best[0]
@@ -804,20 +801,18 @@ class Coercion:
         self.edits += edits
         self.issues += issues
         self.names.update(names)
-        self.ignored += score[1]
         self.rest += rest
         return value
 
     # --- the log ----------------------------------------------------------------------------------------------
 
-    def _save_state(self) -> tuple[int, int, int, int]:
-        return len(self.edits), len(self.issues), self.ignored, len(self.rest)
+    def _save_state(self) -> tuple[int, int, int]:
+        return len(self.edits), len(self.issues), len(self.rest)
 
-    def _restore_state(self, mark: tuple[int, int, int, int]) -> None:
+    def _restore_state(self, mark: tuple[int, int, int]) -> None:
         del self.edits[mark[0] :]
         del self.issues[mark[1] :]
-        self.ignored = mark[2]
-        del self.rest[mark[3] :]
+        del self.rest[mark[2] :]
 
     def _convert(self, code: str, node: Node, value: Any, path: Path, risk: Risk = Risk.INFERRED) -> Any:
         after = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -338,8 +338,12 @@ class Parser:
             return new_node(Node, (STRING, raw, start - 1, end + 1))
         if kind == 3:
             return self._literal(raw, start, end)
-        short = end - start < 19 and raw.isdigit()
-        return Node(NUMBER, int(raw), start, end) if short else self._number_node(raw, start)
+        if end - start < 19 and raw.isdigit():
+            return Node(NUMBER, int(raw), start, end)
+        number = read_number(raw)
+        if number is None:
+            return self._not_finite(raw, start, f"the number {raw[:40]} is too large to represent exactly")
+        return Node(NUMBER, number.value, start, end)
 
     def _literal(self, raw: str, start: int, end: int) -> Node:
         if raw in LITERALS:
@@ -347,12 +351,6 @@ class Parser:
         value, risk = FOREIGN[raw]
         self._log("foreign-literal", risk, start, end, _SPELLED[value])
         return Node(LITERAL, value, start, end)
-
-    def _number_node(self, raw: str, start: int) -> Node:
-        number = read_number(raw)
-        if number is None:
-            return self._not_finite(raw, start, f"the number {raw[:40]} is too large to represent exactly")
-        return Node(NUMBER, number.value, start, start + len(raw))
 
     def _await_member(self, frame: Frame) -> None:
         """Wait if the text received so far may become a common member.
@@ -484,21 +482,18 @@ class Parser:
         return self._value(frame.shape.element(len(frame.items)), member=False)
 
     def _belongs_outside(self, frame: Frame) -> bool:
-        try:
-            return self._next_belongs_outside(frame)
-        except NeedMoreInput as wait:
-            if self.text[self.pos] in QUOTES:
-                raise strings.open_at(self.text, self.pos) from wait
-            raise
-
-    def _next_belongs_outside(self, frame: Frame) -> bool:
         """Return whether there is a key and a colon in place of an element: `"tags": ["a", "b", "total": 3`.
 
         The list was never closed. With a schema, the key has to be one of the outer object.
         """
         if not frame.items or len(self.stack) < 2 or self.stack[-2].kind != OBJECT:
             return False
-        ahead = self._look_for_key(self.pos)
+        try:
+            ahead = self._look_for_key(self.pos)
+        except NeedMoreInput as wait:
+            if self.text[self.pos] in QUOTES:
+                raise strings.open_at(self.text, self.pos) from wait
+            raise
         outer = self.stack[-2].shape
         name = ahead and (ahead["q"] or ahead["s"])
         return bool(name) and (not outer.keys or outer.knows(str(name)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from operator import is_
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 from typing_extensions import TypeIs
@@ -213,53 +213,25 @@ class Part(NamedTuple):
     deep: bool = False
 
 
+@dataclass(slots=True, eq=False)
 class Level:
     """An open container: its preview, and the facts about its place."""
 
-    __slots__ = ("closed", "container", "done", "doubted", "frame", "kept", "path", "pure", "shape", "step", "sure")
-
-    def __init__(self, frame: Frame, shape: Shape | None, path: Path, step: str | int, *, sure: bool) -> None:
-        self.frame = frame
-        self.sure = sure
-        """Whether no validator of a Python type changes its contents."""
-        self.shape = shape
-        """None if the schema that applies is uncertain until it ends."""
-        self.path = path
-        self.step = step
-        self.container: Any = {} if frame.kind == OBJECT else []
-        self.done = 0
-        self.pure = shape is not None
-        """Whether everything in it is already shown in its final form."""
-        self.closed: Level | None = None
-        self.doubted = ""
-        self.kept = True
-        """Whether no Python type will drop or add anything in it."""
-
-
-class Preview(Protocol):
-    """The preview of one answer while it is being written."""
-
-    epoch: int
-    """The number of times the preview turned out to be wrong."""
-
-    @property
-    def size(self) -> tuple[int, ...]:
-        """A number that changes whenever there is more to show."""
-        ...
-
-    @property
-    def final(self) -> Finals:
-        """The final paths."""
-        ...
-
-    @property
-    def doomed(self) -> Issue | None:
-        """The first complete value that matches nothing the schema allows."""
-        ...
-
-    def snapshot(self) -> Snapshot:
-        """Return the current value."""
-        ...
+    frame: Frame
+    shape: Shape | None
+    """None if the schema that applies is uncertain until it ends."""
+    path: Path
+    step: str | int
+    sure: bool
+    """Whether no validator of a Python type changes its contents."""
+    container: Any
+    pure: bool
+    """Whether everything in it is already shown in its final form."""
+    done: int = 0
+    closed: Level | None = None
+    doubted: str = ""
+    kept: bool = True
+    """Whether no Python type will drop or add anything in it."""
 
 
 @dataclass(eq=False)
@@ -280,8 +252,6 @@ class JsonPreview:
     _open_done = 0
     _open_frame: Frame | None = field(default=None, init=False)
     _doomed: Issue | None = field(default=None, init=False)
-    _around: tuple[Slice, ...] | None = field(default=None, init=False)
-    """The previews of all open containers but the last, which do not change while the last is open."""
 
     def __post_init__(self) -> None:
         self.levels: list[Level] = []
@@ -311,8 +281,6 @@ class JsonPreview:
                 (at for at, pair in enumerate(zip(levels, stack, strict=False)) if pair[0].frame is not pair[1]),
                 min(len(levels), len(stack)),
             )
-        if same != len(levels) or same != len(stack):
-            self._around = None
         while len(levels) > same:
             level = levels.pop()
             self._take_in(level)
@@ -346,20 +314,14 @@ class JsonPreview:
 
     def snapshot(self) -> Snapshot:
         """Return the current preview."""
-        levels = self.levels
         if self.whole is not NOTHING:
             return Snapshot((), whole=self.whole if self.path is None else {self.path[1]: self.whole})
-        if self._around is None:
-            around = [] if self.path is None else [Slice({}, 0, "")]
-            around += [Slice(level.container, len(level.container), level.step) for level in levels[:-1]]
-            self._around = tuple(around)
-        if not levels:
-            return Snapshot(self._around)
-        last = levels[-1]
-        slices = (*self._around, Slice(last.container, len(last.container), last.step))
-        if self.open_text is None:
-            return Snapshot(slices)
-        return Snapshot(slices, self.open_text, len(self.open_text.pieces), self._step_of(last))
+        slices = [] if self.path is None else [Slice({}, 0, "")]
+        slices += [Slice(level.container, len(level.container), level.step) for level in self.levels]
+        if self.open_text is None or not self.levels:
+            return Snapshot(tuple(slices))
+        step = self._step_of(self.levels[-1])
+        return Snapshot(tuple(slices), self.open_text, len(self.open_text.pieces), step)
 
     @property
     def size(self) -> tuple[int, ...]:
@@ -376,16 +338,18 @@ class JsonPreview:
         return Finals() if self.in_doubt else self.finals
 
     def _level(self, frame: Frame) -> Level:
+        container: Any = {} if frame.kind == OBJECT else []
         if not self.levels:
             shape, step = self._resolve_shape(self.shape, frame.kind), self.path[1] if self.path else ""
-            return Level(frame, shape, self.path, step, sure="" not in self.rules.rewritten)
+            sure = "" not in self.rules.rewritten
+            return Level(frame, shape, self.path, step, sure, container, pure=shape is not None)
         parent = self.levels[-1]
         self._doubt(parent)
         step = self._step_of(parent)
-        shape = None if parent.shape is None else self._shape_at(parent.shape, parent, step)
-        inner = None if shape is None else self._resolve_shape(shape, frame.kind)
+        here = None if parent.shape is None else self._shape_at(parent.shape, parent, step)
+        shape = None if here is None else self._resolve_shape(here, frame.kind)
         sure = parent.sure and step not in self.rules.rewritten and not self._may_move(parent)
-        return Level(frame, inner, (parent.path, step), step, sure=sure)
+        return Level(frame, shape, (parent.path, step), step, sure, container, pure=shape is not None)
 
     def _may_move(self, level: Level, key: str | None = None) -> bool:
         """Return whether a member has an undeclared key and so may be renamed, moved, or not belong to the answer."""
@@ -744,6 +708,9 @@ class TextPreview:
     def snapshot(self) -> Snapshot:
         """Return the text received so far."""
         return Snapshot((), self.text, len(self.text.pieces))
+
+
+Preview: TypeAlias = JsonPreview | TextPreview
 
 
 EVERYTHING: Final = frozenset({""})

@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from math import inf, isfinite, nan
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -550,7 +551,7 @@ def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
         return Accepted(Block({}, text), Trust.CLEAN, "first", (), text)
     # A tool call is not an answer.
     masked = _TOOL_CALL.sub(lambda call: " " * len(call[0]), mask_reasoning(text, unopened=True))
-    first = next(values_in(masked), None)
+    first = _first_value(masked)
     repaired = _repaired_block(masked, contract, len(text) if first is None else first[1])
     if repaired is not None:
         fields, node, edits = repaired
@@ -637,19 +638,14 @@ def _prose(before: str, behind: str) -> str:
     return "\n\n".join(part for part in (before, behind) if part)
 
 
-def values_in(text: str) -> Iterator[tuple[Any, int, int]]:
-    """Yield the JSON objects and lists of a text, in order, with their positions."""
-    at, budget = 0, 4 * len(text) + 4_096
-    for found in re.finditer(r"[{\[]", text):
-        if found.start() < at:
-            continue
-        end = find_json_end(text, found.start())
-        budget -= (end or found.start()) - found.start() + 64
-        if end is not None:
-            yield json.loads(text[found.start() : end]), found.start(), end
-            at = end
-        elif budget < 0:
-            return
+def _first_value(text: str) -> tuple[Any, int, int] | None:
+    """Return the first JSON object or list of a text, with its position. To keep the work linear, the number of
+    brackets tried is limited.
+    """
+    for found in islice(re.finditer(r"[{\[]", text), 64 + len(text) // 16):
+        if (end := find_json_end(text, found.start())) is not None:
+            return json.loads(text[found.start() : end]), found.start(), end
+    return None
 
 
 _FENCE_BEFORE: Final = expression(r"```[\w+-]*\Z")
@@ -711,13 +707,20 @@ def read_event(
 
 
 def _event_in(text: str, contract: EventContract, look: Look, *, truncated: bool | None) -> Reading[Event]:
-    heard = _echo_of(contract.example).sub(lambda found: " " * len(found[0]), text)
+    echo = _echo_of(contract.example)
+    heard = echo.sub(lambda found: " " * len(found[0]), text)
     outcome: Reading[WrittenEvent] = look(heard, contract.written)
     outcome = clean_optional_fields(outcome, heard, contract, look)
     if isinstance(outcome, Accepted):
         if is_slot(outcome.value.text, contract.example):
             return _reject_echo(text)
-        return _with_allowed_kind(_note_echoes(outcome, text, heard), contract, text)
+        if heard != text:
+            spans = [found.span() for found in echo.finditer(text)]
+            start, end = spans[0][0], spans[-1][1]
+            aside = Repair("prose-around", Risk.LOSSLESS, "$", (start, end), text[start:end][:80], "")
+            repairs = (*outcome.repairs, aside)
+            outcome = replace(outcome, repairs=repairs, trust=Trust.of(repairs))
+        return _with_allowed_kind(outcome, contract, text)
     prose = mask_reasoning(text, unopened=True).strip()
     if outcome.reason in _NOTHING_READ or (outcome.reason in _NO_EVENT and is_prose(prose)):
         begun = truncated and not prose.strip("\"'`")  # nothing but an opening quotation mark has arrived
@@ -730,17 +733,6 @@ def _event_in(text: str, contract: EventContract, look: Look, *, truncated: bool
         repair = Repair("prose-wrapped", Risk.INFERRED, "$", (0, len(text)), text[:80], said[:80])
         return Accepted(event, Trust.SYNTHESIZED, "first", (repair,), text)
     return replace(outcome, text=text)
-
-
-def _note_echoes(outcome: Accepted[WrittenEvent], text: str, heard: str) -> Accepted[WrittenEvent]:
-    """Return the outcome, with a repair for the text that was set aside as an echo."""
-    if heard == text:
-        return outcome
-    start = next(at for at, (one, two) in enumerate(zip(text, heard, strict=True)) if one != two)
-    end = len(text) - next(at for at, (one, two) in enumerate(zip(text[::-1], heard[::-1], strict=True)) if one != two)
-    aside = Repair("prose-around", Risk.LOSSLESS, "$", (start, end), text[start:end][:80], "")
-    repairs = (*outcome.repairs, aside)
-    return replace(outcome, repairs=repairs, trust=Trust.of(repairs))
 
 
 def _echo_of(example: str) -> re.Pattern[str]:

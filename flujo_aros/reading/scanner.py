@@ -116,13 +116,6 @@ def last_bracket(text: str, start: int, stop: int) -> int:
 LONGEST_MARK: Final = 100
 
 
-class Spot(NamedTuple):
-    """A bracket where an answer may begin, and the rank of its place (lower is better)."""
-
-    start: int
-    rank: int
-
-
 class Scanner:
     """Walks through a text from one possible beginning to the next. Linear: it never goes back.
 
@@ -161,8 +154,10 @@ class Scanner:
         self.numbers = self.lists and not shape.allows("object") and shape.element(0).allows("integer")
         self.first = len(text) - len(text.lstrip())
 
-    def next(self, pos: int) -> Spot | None:
-        """Return the next possible start at or after `pos`, or None at the end of the text so far."""
+    def next(self, pos: int) -> tuple[int, int] | None:
+        """Return the next bracket at or after `pos` where an answer may begin, with the rank of its place (lower is
+        better). None at the end of the text so far.
+        """
         text, growing = self.text, self.growing
         pos = max(pos, self.seen)
         if self.ended_at is not None or (not growing and len(text) - pos < _NEAR and not text[pos:].strip()):
@@ -187,30 +182,36 @@ class Scanner:
                 self.waits = False
                 self.seen = pos
                 if rank is not None:
-                    return Spot(at, rank)
+                    return at, rank
             elif found is not None:
                 self.seen = at
                 if (beyond := self._skip_marker(found)) is None:
                     return None
                 self.seen = pos = beyond
-        self.seen = self._start_of_partial_marker(max(pos, len(text) - LONGEST_MARK)) if growing else len(text)
+        self.seen = len(text)
+        if growing:  # text at the end may become a marker
+            pos = max(pos, len(text) - LONGEST_MARK)
+            places = (at.start() + (at[0] == "\n") for at in _FIRST_OR_LINE.finditer(text, max(pos - 1, 0)))
+            self.seen = next((at for at in places if at >= pos and _MARK.begun.match(text, at)), len(text))
         return None
-
-    def _start_of_partial_marker(self, pos: int) -> int:
-        """Return the start of text at the end that may become a marker, or the end of the text."""
-        for first in _FIRST_OR_LINE.finditer(self.text, max(pos - 1, 0)):
-            at = first.start() + (first[0] == "\n")
-            if at >= pos and _MARK.begun.match(self.text, at) is not None:
-                return at
-        return len(self.text)
 
     def _skip_marker(self, found: re.Match[str]) -> int | None:
         """Return where to continue after a marker that is not a bracket, or None if the reply ends there or more may
         arrive.
         """
-        if found["fence"]:
-            return self._toggle_fence(found.start(), found.end())
-        if found["left"]:
+        if found["fence"] and self.fence is not None:
+            self.fence = None
+        elif found["fence"]:
+            try:
+                tag = _TAG.match(self.text, found.start(), growing=self.growing)
+            except NeedMoreInput:
+                return None
+            name = tag[1].lower() if tag else ""
+            self.fence = JSON_FENCE if name in _JSON_TAGS else FENCE
+            self.code = name in CODE_FENCES
+            self.fence_start = tag.end() if tag else found.end()
+            return self.fence_start
+        elif found["left"]:
             self.reasoned_to, self.reasoning = found.end(), True
             self.fence = None
         elif found["think"]:
@@ -231,20 +232,6 @@ class Scanner:
             return None
         self.inside, self.unclosed = None, False
         return close.end()
-
-    def _toggle_fence(self, start: int, end: int) -> int | None:
-        if self.fence is not None:
-            self.fence = None
-            return end
-        try:
-            tag = _TAG.match(self.text, start, growing=True) if self.growing else _TAG.now.match(self.text, start)
-        except NeedMoreInput:
-            return None
-        name = tag[1].lower() if tag else ""
-        self.fence = JSON_FENCE if name in _JSON_TAGS else FENCE
-        self.code = name in CODE_FENCES
-        self.fence_start = tag.end() if tag else end
-        return self.fence_start
 
     def _rank(self, start: int) -> int | None:
         """Return the rank of this bracket as the start of an answer, or None if it cannot be one."""
@@ -268,14 +255,9 @@ class Scanner:
             return None
         own = _BULLET.match(line) is not None
         if not begins:
-            whole = (
-                not self.growing
-                and text[start] == "["
-                and start == self.first
-                and self.lists
-                and _is_single_word(text, start)
-            )
-            return LINES if whole else None
+            may_be_list = not growing and text[start] == "[" and start == self.first and self.lists
+            words = _WORDS.now.match(text, start) if may_be_list else None
+            return LINES if words is not None and not text[words.end() :].strip(" \t\r\n.,;") else None
         if text[start] == "[" and not own and self._is_prose_bracket(start):
             return None
         return LINES if own else INLINE
@@ -312,19 +294,12 @@ def ends_reasoning(text: str, start: int) -> bool:
     return _LEFT.search(text, start) is not None
 
 
-def _is_single_word(text: str, start: int) -> bool:
-    found = _WORDS.now.match(text, start)
-    return found is not None and not text[found.end() :].strip(" \t\r\n.,;")
-
-
 def is_quoted(text: str, start: int, end: int) -> bool:
     """Return whether a value is between quotation marks in a longer text: a quotation, not an answer."""
     before = text[start - 1 : start]
-    closers = _MATCHING.get(before, "") if before else ""
     after = text[end : end + 1]
-    if not closers or not after or after not in closers:
-        return False
-    return bool(text[: start - 1].strip() or text[end + 1 :].strip())
+    is_enclosed = bool(after) and after in _MATCHING.get(before, "")
+    return is_enclosed and bool(text[: start - 1].strip() or text[end + 1 :].strip())
 
 
 def is_citation(text: str, start: int, end: int) -> bool:

@@ -55,7 +55,6 @@ from flujo_aros.reading.candidate import (
     accept_spliced,
     iter_splices,
     judge,
-    judge_json,
     read_scalars,
     read_strict,
     reject_above_ceiling,
@@ -127,10 +126,18 @@ _EMPTY: Final = expression(r"[{}\[\]\s]*")
 
 _QUOTES: Final = "\"'“”‘’«»„"
 
+_NOTATIONS: Final = {
+    "key-value-lines": read_lines,
+    "list-items": read_items,
+    "field-tags": read_tags,
+    "table": read_table,
+}
 _MARKED: Final = (read_tags, read_table)
 """Notations in which a refusal may only show the expected format."""
 _NO_ARGUMENTS: Final = frozenset({"unquoted-value", "call-around", "ignored_key", "near_miss_key", "moved_key"})
 """Repairs that show that a call is not the answer: a variable in place of a value, or an argument of another name."""
+_NEAREST: Final = "truncated", "ambiguous", "invalid", "malformed", "too_large", "echoed_schema"
+"""Reasons of rejected candidates, beginning with those that are closest to an answer."""
 _SPAN_OF: Final = attrgetter("start", "end")
 _QUICK: Final = 2
 """The maximum number of candidates tried on the fast path: each attempt scans to the end of the text."""
@@ -320,24 +327,25 @@ class Search(Generic[T]):
 
     def _next_candidate(self) -> Candidate[T] | None:
         """Find the next place where an answer may begin."""
-        spot = self.scanner.next(self.at)
+        place = self.scanner.next(self.at)
         if self.growing and self.scanner.reasoned_to:
             self.answers = [candidate for candidate in self.answers if candidate.start >= self.scanner.reasoned_to]
-        if spot is None:
+        if place is None:
             return None
         if len(self.found) - self.in_rows >= self.options.max_candidates or self.budget < 0:
             self.flooded = self.blind = True
             return None
-        candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
+        start, rank = place
+        candidate: Candidate[T] = Candidate(start, start + 1, rank)
         earlier = None
         if self.found and self.pick == "last":
             earlier = next((known for known in reversed(self.found) if known.fits), None)
         if earlier is not None:
-            candidate.replaces = remainder.is_replacement(self.text, candidate.start, earlier.end)
-            candidate.compared = remainder.is_compared(self.text, candidate.start, earlier.end)
+            candidate.replaces = remainder.is_replacement(self.text, start, earlier.end)
+            candidate.compared = remainder.is_compared(self.text, start, earlier.end)
         if self.growing:
             lost = scanner.key_without_opener(self.text) if not self.found else None
-            if (lost is not None and lost.start < spot.start) or ESCAPED.match(self.text, spot.start):
+            if (lost is not None and lost.start < start) or ESCAPED.match(self.text, start):
                 self.blind = True
                 return None
             return self._prepare_for_preview(candidate)
@@ -492,13 +500,13 @@ class Search(Generic[T]):
             stop = scanner.last_bracket(text, start, len(text) if fence < 0 else fence)
         if not stop:
             return False
-        found = rewrite(text[start:stop])
-        if found is None or found.risk > self.ceiling or scanner.has_more_members(text, stop):
+        written, risk = rewrite(text[start:stop]) or ("", Risk.LOSSY)
+        if not written or risk > self.ceiling or scanner.has_more_members(text, stop):
             return False
-        valid = judge_json(found.text, self.contract)
-        if not isinstance(valid, Valid):
+        valid = read_strict(written, self.contract)
+        if valid is None:
             return False
-        candidate.end, candidate.valid, candidate.rewritten = stop, valid, found.risk
+        candidate.end, candidate.valid, candidate.rewritten = stop, valid, risk
         return True
 
     def _parser(self, start: int, *, growing: bool = False) -> Parser:
@@ -856,9 +864,12 @@ class Search(Generic[T]):
                 return self._decide_single(alone)
         if not self._is_empty():
             return None
-        if self.shape.anything:
-            return self._read_foreign_literal()
-        if self.found:
+        body, edits = _bare_scalar(self.text)
+        if self.shape.anything and body in FOREIGN:
+            value, risk = FOREIGN[body]
+            edits.append(Edit("foreign-literal", risk, 0, len(self.text), str(value), "$"))
+            return self._decide_scalar(Node(LITERAL, value, 0, len(self.text)), edits)
+        if self.found or self.shape.anything:
             return None
         if find_json_end(whole, 0) == len(whole):
             return self._json_scalar(whole)
@@ -922,15 +933,6 @@ class Search(Generic[T]):
             if is_string:
                 break
         return None
-
-    def _read_foreign_literal(self) -> Reading[T] | None:
-        body, edits = _bare_scalar(self.text)
-        value, risk = FOREIGN.get(body, (None, Risk.LOSSY))
-        verdict = self.contract.validate(value)
-        if body not in FOREIGN or isinstance(verdict, Invalid):
-            return None
-        edits.append(Edit("foreign-literal", risk, 0, len(self.text), str(value), "$"))
-        return self._accept(Candidate(0, len(self.text), FENCE, verdict, edits))
 
     def _is_empty(self) -> bool:
         """Return whether nothing in the text looks like an answer."""
@@ -1009,12 +1011,7 @@ class Search(Generic[T]):
             return None
         apart = [c for c in self.found if c.rank != INLINE and c.reason is not Reason.ECHOED_SCHEMA]
         text = mask_reasoning(self.text[: self.scanner.ended_at], unopened=True).replace("\ufeff", " ")
-        for reads, code, risk in (
-            (read_lines, "key-value-lines", Risk.INFERRED),
-            (read_items, "list-items", Risk.INFERRED),
-            (read_tags, "field-tags", Risk.INFERRED),
-            (read_table, "table", Risk.INFERRED),
-        ):
+        for code, reads in _NOTATIONS.items():
             if apart and reads is not read_tags:
                 continue
             node = reads(text, self.shape)
@@ -1023,7 +1020,7 @@ class Search(Generic[T]):
             if is_form or (node is not None and not self.text.startswith(lines, node.start)):
                 return None  # the value only shows a form, or `<think>` is part of a value
             if node is not None and all(node.start <= c.start < node.end for c in apart):
-                edit = Edit(code, risk, node.start, node.end, "[…]" if node.kind == ARRAY else "{…}", "$")
+                edit = Edit(code, Risk.INFERRED, node.start, node.end, "[…]" if node.kind == ARRAY else "{…}", "$")
                 return self._decide_single(self._of_node(node, [edit]))
         return None
 
@@ -1234,16 +1231,12 @@ class Search(Generic[T]):
         if self.scanner.cited and numbers and candidate.rank == INLINE:
             words = "it is in a sentence with other numbers in brackets, which could be the answer as well"
             return Issue("$", "several", words)
-        others: list[Span] = []
-        if len(self.found) > 1:
-            others = [
-                Span(c.start, c.end)
-                for c in self.found
-                if c is not candidate
-                and c.end <= len(self.text)
-                and not (c.start > candidate.start and self._is_words(c))
-            ]
-        span, valid, draft = Span(candidate.start, candidate.end), candidate.valid, candidate.draft
+        others = [
+            _span(c)
+            for c in self.found
+            if c is not candidate and c.end <= len(self.text) and not (c.start > candidate.start and self._is_words(c))
+        ]
+        span, valid, draft = _span(candidate), candidate.valid, candidate.draft
         value = partial(as_json, None if valid is None else valid.value, draft.value if draft else None)
         comments = [self.text[e.start : e.end] for e in candidate.edits if e.code == "comment"]
         if comments and (said := remainder.contradiction_in("\n".join(comments), self.shape, value)) is not None:
@@ -1265,19 +1258,11 @@ class Search(Generic[T]):
             wanted = "value" if self.shape.allows("number") or not kinds else " or ".join(kinds)
             words = f"the text contains no JSON {wanted}" if self.text.strip() else "the reply is empty"
             return self._rejection(Reason.NO_JSON, (Issue("$", "no_json", words),))
-        order = [
-            Reason.TRUNCATED,
-            Reason.AMBIGUOUS,
-            Reason.INVALID,
-            Reason.MALFORMED,
-            Reason.TOO_LARGE,
-            Reason.ECHOED_SCHEMA,
-        ]
         last = self.found[-1]
-        worst_of = (
-            last if last.cut else min(reversed(self.found), key=lambda c: order.index(c.reason or Reason.INVALID))
+        nearest = (
+            last if last.cut else min(reversed(self.found), key=lambda c: _NEAREST.index(c.reason or Reason.INVALID))
         )
-        return self._rejection(worst_of.reason or Reason.INVALID, worst_of.issues, worst_of)
+        return self._rejection(nearest.reason or Reason.INVALID, nearest.issues, nearest)
 
     def _rejection(self, reason: Reason, issues: tuple[Issue, ...], nearest: Candidate[T] | None = None) -> Rejected:
         draft = nearest.draft if nearest else None

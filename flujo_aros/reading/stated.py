@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from flujo_aros.reading import phrases
 from flujo_aros.reading.grammar import expression
@@ -57,15 +57,6 @@ _CONTINUES: Final = expression(r"\n[ \t]*[a-z](?![\w ]{0,40}[:：])")
 _COPULA: Final = expression(r"\b(?:is|are|ist|sind|lautet|est|es)\b", re.I)
 
 
-class Statement(NamedTuple):
-    """A sentence or a line, and whether it is separate and in a place where answers are given."""
-
-    start: int
-    end: int
-    apart: bool
-    """Whether answers are given there: alone in a fence, after a label, or at the beginning or end of the reply."""
-
-
 def without_courtesies(text: str) -> str:
     """Return the text with spaces in place of a greeting, an offer, `Therefore`, and the frame of `\\boxed{17}`."""
     text = _BOXED.sub(lambda found: found[1].rjust(len(found[0])), text) if "boxed" in text else text
@@ -74,8 +65,11 @@ def without_courtesies(text: str) -> str:
     return text if offer is None else text[: offer.start()].ljust(len(text))
 
 
-def statements(text: str, *, counts: bool) -> list[Statement]:
-    """Return the sentences and lines of a text, or an empty list if there are too many.
+def statements(text: str, *, counts: bool) -> list[tuple[int, int, bool]]:
+    """Return the start and end of the sentences and lines of a text, or an empty list if there are too many.
+
+    The third value says whether it is separate and in a place where answers are given: alone in a fence, after a label,
+    or at the beginning or end of the reply.
 
     A number at the beginning of a paragraph (`counts`) may number it, so it must be in a separate paragraph.
     """
@@ -83,7 +77,7 @@ def statements(text: str, *, counts: bool) -> list[Statement]:
     if len(places) > _MOST:
         return []
     last = len(places) - 1
-    found: list[Statement] = []
+    found: list[tuple[int, int, bool]] = []
     for at, (start, end) in enumerate(places):
         before, behind = text[:start].rstrip(), text[end:].lstrip(" \t")
         fenced = _FENCE_BEFORE.search(before) is not None
@@ -92,7 +86,7 @@ def statements(text: str, *, counts: bool) -> list[Statement]:
         introduced = not at or before.endswith((*".!?>*。！？", *_FENCE)) or announces(text[slice(*places[at - 1])])
         sentence = not counts and text[end - 1] in ".!*:)。！"
         ends = labelled or sentence or not behind or behind.startswith(("\n\n", "\n```", ", ", "- ", "– ", "— "))
-        found.append(Statement(start, end, (fenced or says_so or (introduced and at in (0, last))) and ends))
+        found.append((start, end, (fenced or says_so or (introduced and at in (0, last))) and ends))
     return found
 
 

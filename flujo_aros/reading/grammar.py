@@ -271,39 +271,27 @@ _QUOTED_OR_BARE_KEY: Final = rf"(?: {_QUOTED_KEY} | {_BARE} )"
 
 
 @cache
-def member(*, bare: bool, growing: bool) -> re.Pattern[str]:
+def member(*, bare: bool) -> Ahead:
     """Return the expression for a key and an unambiguous scalar, or a key and an opening bracket, in one match.
 
     `bare` means that the object has bare keys, so a word before a colon is a key. Groups: three kinds of keys, five of
     values.
-    """
-    pattern = _member(_QUOTED_OR_BARE_KEY if bare else _QUOTED_KEY)
-    return re.compile(certain(pattern) if growing else pattern, re.X)
-
-
-@cache
-def member_begun(*, bare: bool) -> re.Pattern[str]:
-    """Return the expression for text that may become a `member` in a streamed reply."""
-    return re.compile(begun(certain(_member(_QUOTED_OR_BARE_KEY if bare else _QUOTED_KEY))), re.X)
-
-
-def _member(next_key: str) -> str:
-    """Return the expression for a member, where a key such as `next_key` may follow.
 
     A string has ended if its object closes or another key follows; a quote before anything else may be part of the
     string. A number has ended at a closer, or at a comma that is not followed by digits (`1,234` is one number).
     """
+    next_key = _QUOTED_OR_BARE_KEY if bare else _QUOTED_KEY
     closed = rf"\}}{_GAP}(?: [,}}\]] | \Z )"
     string_ends = rf"(?= {_GAP}(?: {closed} | ,{_GAP}(?: {next_key}{_GAP}: | {closed} ) ) )"
     word_ends = rf"(?= {_GAP}(?: \}} | ,(?! [0-9] ) ) )"
-    return rf"""
+    return Ahead(rf"""
         {_GAP}(?: {_DOUBLE} | {_SINGLE} | ({_BARE}) ) {_GAP}:{_GAP}     # "a":   'a':   a:
         (?: {_DOUBLE}{string_ends}                                      # "x",
           | {_SINGLE}{string_ends}                                      # 'x',
           | ({NUMBER_PATTERN}){word_ends}                               # 12.5,
           | ({_WORD}){word_ends}                                        # true,
           | ([\[{{])                                                    # [
-        )"""
+        )""")
 
 
 _ELEMENT_ENDS: Final = rf"(?= {_GAP}(?: \] | ,{_GAP}[\"'{{\[\]\-0-9] ) )"

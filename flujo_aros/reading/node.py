@@ -196,22 +196,15 @@ def steps_to(root: Node | None, at: int, names: dict[int, str]) -> tuple[str | i
     has items.
     """
     steps: list[str | int] = []
-    node: Node | None = root
-    while node is not None:
-        inner: Node | None = None
-        if node.kind == OBJECT:
-            members: list[Member] = node.value
-            index = bisect_left(members, at, key=_MEMBER_END)
-            if index < len(members) and members[index].start <= at:
-                steps.append(names.get(id(members[index]), members[index].key))
-                inner = members[index].node
-        elif node.kind == ARRAY:
-            items: list[Node] = node.value
-            index = bisect_left(items, at, key=_END)
-            if index < len(items) and items[index].start <= at:
-                steps.append(index)
-                inner = items[index]
-        node = inner
+    node = root
+    while node is not None and node.kind in (OBJECT, ARRAY):
+        inside: list[Any] = node.value
+        is_object = node.kind == OBJECT
+        index = bisect_left(inside, at, key=_MEMBER_END if is_object else _END)
+        if index == len(inside) or inside[index].start > at:
+            break
+        steps.append(names.get(id(inside[index]), inside[index].key) if is_object else index)
+        node = inside[index].node if is_object else inside[index]
     return tuple(steps)
 
 

@@ -273,7 +273,8 @@ class Parser:
         text, frame = self.text, self.stack[-1]
         members, plain, keys = frame.items, frame.plain, frame.keys
         growing = self.growing
-        pattern = grammar.member(bare=frame.bare, growing=growing)
+        ahead = grammar.member(bare=frame.bare)
+        pattern = ahead.sure if growing else ahead.now
         fresh, self.expects_item = not members or self.expects_item, False
         while True:
             if not fresh and not self._separator("}"):
@@ -291,7 +292,8 @@ class Parser:
                 at = found.start(1) - 1
             else:
                 key, at = self._read_unusual_key(found, frame)
-                pattern = grammar.member(bare=frame.bare, growing=growing)
+                ahead = grammar.member(bare=frame.bare)
+                pattern = ahead.sure if growing else ahead.now
             real = keys.get(key)
             if keys and real is None and self._closes_before(frame, key, mark):
                 return
@@ -360,7 +362,7 @@ class Parser:
         if self.doubled or self.opened is not None:
             return
         text = self.text
-        found = grammar.member_begun(bare=frame.bare).match(text, self.pos)
+        found = grammar.member(bare=frame.bare).begun.match(text, self.pos)
         if found is None:
             return
         key, group = found[1] or found[2] or found[3] or "", found.lastindex

@@ -722,7 +722,6 @@ _BENDS: Final = ("strip_whitespace", "to_lower", "to_upper")
 _CONFIG: Final = ("str_strip_whitespace", "str_to_lower", "str_to_upper")
 
 
-@lru_cache(maxsize=512)
 def rewritten_fields(values: Values[Any]) -> frozenset[str]:
     """Return the names of the fields that a validator, a serializer or a setting of a type may change; a schema changes
     none.
@@ -734,7 +733,12 @@ def rewritten_fields(values: Values[Any]) -> frozenset[str]:
     >>> rewritten_fields(TypeValues(Person))
     frozenset({'name'})
     """
-    return frozenset(_names_in(values.adapter.core_schema, ())) if isinstance(values, TypeValues) else _NO_NAMES
+    return _rewritten_fields(values) if isinstance(values, TypeValues) else _NO_NAMES
+
+
+@lru_cache(maxsize=512)
+def _rewritten_fields(values: TypeValues[Any]) -> frozenset[str]:
+    return frozenset(_names_in(values.adapter.core_schema, ()))
 
 
 def _names_in(part: object, around: tuple[str, ...], *, changed: bool = False) -> Iterator[str]:

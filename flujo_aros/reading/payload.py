@@ -17,7 +17,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from math import inf, isfinite, nan
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -551,7 +550,7 @@ def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
         return Accepted(Block({}, text), Trust.CLEAN, "first", (), text)
     # A tool call is not an answer.
     masked = _TOOL_CALL.sub(lambda call: " " * len(call[0]), mask_reasoning(text, unopened=True))
-    first = _first_value(masked)
+    first = next(values_in(masked), None)
     repaired = _repaired_block(masked, contract, len(text) if first is None else first[1])
     if repaired is not None:
         fields, node, edits = repaired
@@ -638,14 +637,19 @@ def _prose(before: str, behind: str) -> str:
     return "\n\n".join(part for part in (before, behind) if part)
 
 
-def _first_value(text: str) -> tuple[Any, int, int] | None:
-    """Return the first JSON object or list of a text, with its position. To keep the work linear, the number of
-    brackets tried is limited.
-    """
-    for found in islice(re.finditer(r"[{\[]", text), 64 + len(text) // 16):
-        if (end := find_json_end(text, found.start())) is not None:
-            return json.loads(text[found.start() : end]), found.start(), end
-    return None
+def values_in(text: str) -> Iterator[tuple[Any, int, int]]:
+    """Yield the JSON objects and lists of a text, in order, with their positions."""
+    at, budget = 0, 4 * len(text) + 4_096
+    for found in re.finditer(r"[{\[]", text):
+        if found.start() < at:
+            continue
+        end = find_json_end(text, found.start())
+        budget -= (end or found.start()) - found.start() + 64
+        if end is not None:
+            yield json.loads(text[found.start() : end]), found.start(), end
+            at = end
+        elif budget < 0:
+            return
 
 
 _FENCE_BEFORE: Final = expression(r"```[\w+-]*\Z")

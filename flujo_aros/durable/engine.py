@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Final, ParamSpec, Self, cast
+from typing import Any, Final, Self, cast
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -45,7 +45,6 @@ from flujo_aros.pipeline.step import Step
 from flujo_aros.pipeline.values import ContextLike, SharedContext
 from flujo_aros.redaction import without_secrets
 
-P = ParamSpec("P")
 Document = Mapping[str, Any]
 """A blueprint as plain JSON, from which any worker can rebuild the pipeline."""
 Load = Callable[[Document], Runner]
@@ -127,7 +126,6 @@ class Durable:
         self.on_unexecuted: Callable[[RunRow, str, str], None] | None = None
         """Called with a run that this process cannot execute, its new status (`parked` or `failed`), and the reason."""
         self._create = create
-        self._store: Store | None = None
         self._client: DBOSClient | None = None
         self._launched = False
         self._versions: WeakKeyDictionary[Runner, str] = WeakKeyDictionary()
@@ -149,12 +147,10 @@ class Durable:
 
     # -- opening and closing -----------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def store(self) -> Store:
         """The tables of the database, opened on first use."""
-        if self._store is None:
-            self._store = Store(self.url, create=self._create)
-        return self._store
+        return Store(self.url, create=self._create)
 
     @cached_property
     def locks(self) -> Liveness:
@@ -239,13 +235,15 @@ class Durable:
         """Register queues with these limits, and start taking runs from them."""
         for queue in queues:
             try:
-                _run_outside_loop(
-                    self.client.register_queue,
-                    queue,
-                    worker_concurrency=concurrency,
-                    partition_concurrency=per_partition,
-                    polling_interval_sec=_LOOK_SECONDS,
-                )
+                # in a thread, because it cannot run inside an event loop, such as in an `async def main()`
+                with ThreadPoolExecutor(1) as pool:
+                    pool.submit(
+                        self.client.register_queue,
+                        queue,
+                        worker_concurrency=concurrency,
+                        partition_concurrency=per_partition,
+                        polling_interval_sec=_LOOK_SECONDS,
+                    ).result()
             except SQLAlchemyError as error:
                 raise self.store.refused(error) from error
         self._queues = tuple(dict.fromkeys([*self._queues, *queues]))
@@ -287,8 +285,8 @@ class Durable:
             loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
         if "locks" in self.__dict__:
             self.locks.release()
-        if self._store is not None:
-            self._store.close()
+        if "store" in self.__dict__:
+            self.store.close()
         if _open is self:
             _open = None
 
@@ -807,12 +805,6 @@ class Durable:
             self.store.mark(row, "failed", _why_given_up(row))
         else:
             self._continue(row, takeovers=row.takeovers + 1)
-
-
-def _run_outside_loop(function: Callable[P, object], *given: P.args, **options: P.kwargs) -> None:
-    """Call a function that cannot run inside an event loop, such as in an `async def main()`."""
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(function, *given, **options).result()
 
 
 def version_of(pipeline: Pipeline) -> str:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from types import NoneType
-from typing import Any, Final, TypeAlias, get_args, get_type_hints
+from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
 
 import sqlalchemy as sa
 from pydantic import ValidationError
@@ -32,6 +32,7 @@ from flujo_aros.pipeline.results import RecordedStep
 FORMAT: Final = 2
 """The format of our rows, `RecordedStep` and `PausedRun` included. A database with another one was written by an
 earlier or later release, and is refused."""
+RowT = TypeVar("RowT")
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 OPEN: Final = ("queued", "running", "parked", "paused")
 """The statuses of runs that have not ended."""
@@ -490,9 +491,8 @@ class Store:
 
     def steps(self, run_id: str) -> list[StepRow]:
         """Return the steps of a run that started, in the order of their starts."""
-        query = sa.select(STEPS).where(STEPS.c.run_id == run_id).order_by(STEPS.c.seq)
         with self.connection() as connection:
-            return [StepRow(**row) for row in connection.execute(query).mappings()]
+            return _by_offset(connection, STEPS, StepRow, STEPS.c.run_id == run_id)
 
     def progress(self, run_id: str, after: int) -> tuple[RunRow, list[StepRow], list[TextRow]]:
         """Return a run, the steps that have started or settled after an offset, and the chunks of replies after it.
@@ -500,15 +500,10 @@ class Store:
         All are read at the same moment: otherwise a later event could be among them while an earlier one is not.
         """
         changed = sa.or_(STEPS.c.seq > after, STEPS.c.settled_seq > after)
-        steps = sa.select(STEPS).where(STEPS.c.run_id == run_id, changed).order_by(STEPS.c.seq)
-        texts = sa.select(TEXTS).where(TEXTS.c.run_id == run_id, TEXTS.c.seq > after).order_by(TEXTS.c.seq)
         with self.snapshot() as connection:
             run = self.row(connection, run_id)
-            return (
-                run,
-                [StepRow(**row) for row in connection.execute(steps).mappings()],
-                [TextRow(**row) for row in connection.execute(texts).mappings()],
-            )
+            steps = _by_offset(connection, STEPS, StepRow, STEPS.c.run_id == run_id, changed)
+            return run, steps, _by_offset(connection, TEXTS, TextRow, TEXTS.c.run_id == run_id, TEXTS.c.seq > after)
 
     def copy_steps(self, connection: sa.Connection, run_id: str, steps: Sequence[StepRow]) -> None:
         """Copy these steps of another run to a new run."""
@@ -540,9 +535,8 @@ class Store:
 
     def texts(self, run_id: str) -> list[TextRow]:
         """Return the chunks of replies."""
-        query = sa.select(TEXTS).where(TEXTS.c.run_id == run_id).order_by(TEXTS.c.seq)
         with self.connection() as connection:
-            return [TextRow(**row) for row in connection.execute(query).mappings()]
+            return _by_offset(connection, TEXTS, TextRow, TEXTS.c.run_id == run_id)
 
     def add_document(self, connection: sa.Connection, version: str, document: Mapping[str, Any]) -> None:
         """Store the blueprint of a version."""
@@ -592,6 +586,11 @@ def _run_of(columns: Iterable[Any]) -> RunRow:
     note = f"column `{name}` of run {row['run_id']}, which is {row['status']}: {error}"
     row |= {**dict.fromkeys(refused), "status": DAMAGED, "note": note}
     return RunRow(**row)
+
+
+def _by_offset(connection: sa.Connection, table: sa.Table, kind: type[RowT], *where: Any) -> list[RowT]:
+    query = sa.select(table).where(*where).order_by(table.c.seq)
+    return [kind(**row) for row in connection.execute(query).mappings()]
 
 
 def _intact(run: RunRow) -> RunRow:

@@ -92,44 +92,35 @@ _Codes: TypeAlias = frozenset[str]
 """The codes, or prefixes of codes, in one comment. It is empty if the comment suppresses all codes."""
 
 
-@dataclass(frozen=True)
-class Suppressions:
-    """The comments of one text, by the line to which they apply: their own or, if they are alone on it, the next one.
-
-    `spans` are those that apply to more lines: to the whole file, or, on the line where a step begins or right above
-    it, to the whole step.
+def suppressed_spans(positions: Positions, root: Node, steps: Iterable[Node]) -> list[tuple[int, int, _Codes]]:
+    """Return the comments of a text, except for what only looks like one inside a string, each with the first and last
+    line to which it applies: its own line or, if it is alone on it, the next one; if a step begins there, the whole
+    step; or the whole file.
     """
+    if "ignore" not in positions.text:
+        return []
+    strings = (each for each in root.walk() if isinstance(each.value, str))
+    texts = sorted((positions.offset(each.place), positions.offset(each.end)) for each in strings)
+    ends: dict[int, int] = {}
+    for step in steps:
+        ends[step.place.line] = max(step.end.line, ends.get(step.place.line, 0))
+    spans: list[tuple[int, int, _Codes]] = []
+    for found in _COMMENT.finditer(positions.text):
+        if _is_inside(texts, found.start()):
+            continue
+        line = bisect_right(positions.starts, found.start())
+        before = positions.text[positions.starts[line - 1] : found.start()]
+        line += not before.strip()
+        codes = frozenset(_CODE.findall(found["codes"]))
+        whole = found["file"] is not None
+        spans.append((1, len(positions.starts), codes) if whole else (line, ends.get(line, line), codes))
+    return spans
 
-    lines: Mapping[int, Sequence[_Codes]]
-    spans: Sequence[tuple[int, int, _Codes]]
 
-    @classmethod
-    def of(cls, positions: Positions, root: Node | None, steps: Iterable[Node]) -> Suppressions:
-        """Read the comments of a file, except for text inside strings that looks like a comment."""
-        lines: dict[int, list[_Codes]] = {}
-        spans: list[tuple[int, int, _Codes]] = []
-        if "ignore" not in positions.text:
-            return cls(lines, spans)
-        strings = [each for each in root.walk() if isinstance(each.value, str)] if root else []
-        texts = sorted((positions.offset(each.place), positions.offset(each.end)) for each in strings)
-        for found in _COMMENT.finditer(positions.text):
-            if _is_inside(texts, found.start()):
-                continue
-            line = bisect_right(positions.starts, found.start())
-            before = positions.text[positions.starts[line - 1] : found.start()]
-            codes = frozenset(_CODE.findall(found["codes"]))
-            lines.setdefault(line + (not before.strip()), []).append(codes)
-            if found["file"] is not None:
-                spans.append((1, len(positions.starts), codes))
-        for step in steps:
-            spans += [(step.place.line, step.end.line, codes) for codes in lines.get(step.place.line, ())]
-        return cls(lines, spans)
-
-    def cover(self, finding: Finding) -> bool:
-        """Return whether a comment suppresses this finding."""
-        line = finding.place.line
-        reaching = [*self.lines.get(line, ()), *(codes for first, last, codes in self.spans if first <= line <= last)]
-        return any(not codes or any(matches(finding.code, each) for each in codes) for codes in reaching)
+def is_suppressed(finding: Finding, spans: Iterable[tuple[int, int, _Codes]]) -> bool:
+    """Return whether a comment suppresses this finding."""
+    reaching = (codes for first, last, codes in spans if first <= finding.place.line <= last)
+    return any(not codes or any(matches(finding.code, each) for each in codes) for codes in reaching)
 
 
 def matches(code: str, pattern: str) -> bool:
@@ -299,8 +290,8 @@ def _look(text: str, source: str, folder: Path | None, options: Options) -> _See
             with _Blame(rule, source):
                 findings += rule().check(subject)
     ordered = sorted(dict.fromkeys(findings), key=lambda each: each.sort_key)
-    quiet = Suppressions.of(subject.positions, subject.root, (step.node for step in subject.steps))
-    kept = [finding for finding in ordered if not quiet.cover(finding)]
+    quiet = suppressed_spans(subject.positions, subject.root, (step.node for step in subject.steps))
+    kept = [finding for finding in ordered if not is_suppressed(finding, quiet)]
     return _Seen(kept, len(ordered) - len(kept), subject.root)
 
 

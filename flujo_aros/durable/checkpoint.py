@@ -21,9 +21,8 @@ from dbos import error as engine_errors
 from sqlalchemy.exc import SQLAlchemyError
 
 from flujo_aros.durable.recorder import Keep
-from flujo_aros.durable.serializer import NAME, JsonSerializer
+from flujo_aros.durable.serializer import NAME, JsonSerializer, unsupported
 from flujo_aros.durable.store import RunRow, Store, Superseded
-from flujo_aros.errors import UsageError
 from flujo_aros.host import Record
 
 _PARAMETERS: Final = ("result", "completed_at_epoch_ms", "conn")
@@ -47,10 +46,7 @@ def rows_of(dbos: DBOS) -> EngineRows:
     record = getattr(rows, "_record_operation_result_txn", None)
     known = callable(record) and tuple(inspect.signature(record).parameters)[: len(_PARAMETERS)] == _PARAMETERS
     if not known or not callable(getattr(internals, "db_retry", None)):
-        raise UsageError(
-            "this release of dbos stores steps in an unknown format; install a supported one: pip install "
-            "'dbos>=3.4,<4'"
-        )
+        raise unsupported("stores steps in an unknown format")
     return cast("EngineRows", rows)
 
 

@@ -7,7 +7,6 @@ exceed the limit waits. A reservation of a dead process counts until its minute 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal
@@ -16,6 +15,7 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
+from flujo_aros.durable.liveness import lock_key
 from flujo_aros.durable.store import LIMITS, Store
 from flujo_aros.host import CallMade
 from flujo_aros.pipeline.per_minute import WINDOW, PerMinute, Reserved
@@ -89,8 +89,7 @@ class SharedLimits:
         if self._store.is_sqlite:  # in SQLite, any write locks the file
             connection.execute(LIMITS.delete().where(LIMITS.c.id == ""))
             return
-        key = int.from_bytes(hashlib.sha256(f"aros limit {provider}".encode()).digest()[:8]) >> 1
-        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": lock_key(f"limit {provider}")})
 
     def _now(self, connection: sa.Connection) -> float:
         """Return the time of the database's clock, which all workers share."""

@@ -24,6 +24,7 @@ from typing import IO, Any, Final, TypeAlias
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
+from flujo_aros.durable.serializer import unsupported
 from flujo_aros.errors import UsageError
 
 
@@ -117,36 +118,30 @@ class SessionLocks:
     def hold(self) -> bool:
         """Take the lock, or check that its session is alive. Returns False while the database cannot be reached."""
         with self._turn:
-            return self._hold()
-
-    def _hold(self) -> bool:
-        try:
-            if self._held is not None:
-                self._held.exec_driver_sql("SELECT 1")
-                return True
-            made = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-            made.detach()
-            for setting in _KEEPALIVE:
-                made.exec_driver_sql(setting)
-            taken = made.execute(_TRY, {"key": _key(self._executor)}).scalar()
-        except SQLAlchemyError:
-            if self._held is not None:
-                with suppress(SQLAlchemyError):
-                    self._held.close()
-            self._held = None
-            return False
-        if not taken:  # another process is checking it, or the server has not yet closed the old session
-            made.close()
-            return False
-        self._held = made
-        return True
+            try:
+                if self._held is not None:
+                    self._held.exec_driver_sql("SELECT 1")
+                    return True
+                made = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+                made.detach()
+                for setting in _KEEPALIVE:
+                    made.exec_driver_sql(setting)
+                taken = made.execute(_TRY, {"key": lock_key(f"worker {self._executor}")}).scalar()
+            except SQLAlchemyError:
+                self.release()
+                return False
+            if not taken:  # another process is checking it, or the server has not yet closed the old session
+                made.close()
+                return False
+            self._held = made
+            return True
 
     def is_alive(self, executor: str) -> bool:
         """Return whether a session holds the lock of that process."""
         if executor == self._executor:
             return True
         with self._engine.connect() as connection:  # the lock is released at the end of the transaction
-            return not connection.execute(_TRY_FOR_NOW, {"key": _key(executor)}).scalar()
+            return not connection.execute(_TRY_FOR_NOW, {"key": lock_key(f"worker {executor}")}).scalar()
 
     def release(self) -> None:
         """Close the session that holds the lock."""
@@ -160,9 +155,9 @@ _TRY: Final = sa.text("SELECT pg_try_advisory_lock(:key)")
 _TRY_FOR_NOW: Final = sa.text("SELECT pg_try_advisory_xact_lock(:key)")
 
 
-def _key(executor: str) -> int:
-    """Return the number of a lock: 63 bits of a hash, so that two processes practically never have the same one."""
-    return int.from_bytes(hashlib.sha256(f"aros worker {executor}".encode()).digest()[:8]) >> 1
+def lock_key(name: str) -> int:
+    """Return the number of an advisory lock: 63 bits of a hash, so that two names practically never have the same."""
+    return int.from_bytes(hashlib.sha256(f"aros {name}".encode()).digest()[:8]) >> 1
 
 
 def dequeue_while(may: Callable[[], bool], database: object) -> None:
@@ -175,10 +170,7 @@ def dequeue_while(may: Callable[[], bool], database: object) -> None:
     for name, nothing in nothings.items():
         dequeue = getattr(database, name, None)
         if not callable(dequeue):
-            raise UsageError(
-                "this release of dbos does not allow control of dequeuing; install a supported one: pip install "
-                "'dbos>=3.4,<4'"
-            )
+            raise unsupported("does not allow control of dequeuing")
         setattr(database, name, _guard(may, dequeue, nothing))
 
 
@@ -188,9 +180,7 @@ def listen_to(queues: Sequence[str], dbos: object) -> None:
     DBOS reads its list every second, but sets it only once. Raises `UsageError` if this release keeps it elsewhere.
     """
     if not isinstance(getattr(dbos, "_listening_queues", None), list):
-        raise UsageError(
-            "this release of dbos manages its queues differently; install a supported one: pip install 'dbos>=3.4,<4'"
-        )
+        raise unsupported("manages its queues differently")
     setattr(dbos, "_listening_queues", list(queues))  # noqa: B010
 
 

@@ -88,6 +88,11 @@ def of_ours(column: str, serialization: str | None, run_id: str) -> Any:
     return decoded(column)
 
 
+def unsupported(problem: str) -> UsageError:
+    """Return the error for a release of DBOS that this package does not know."""
+    return UsageError(f"this release of dbos {problem}; install a supported one: pip install 'dbos>=3.4,<4'")
+
+
 def _refuse(serialized_data: str) -> Any:  # noqa: ARG001 - it is never read
     raise RejectedRow(
         "a row of the durable database is serialized as `py_pickle`; pickles can run code and are never decoded; "
@@ -103,9 +108,6 @@ def reject_pickles() -> None:
     unpickler = getattr(internals, "DBOSDefaultSerializer", None)
     known = isinstance(unpickler, Serializer) and unpickler.name() == "py_pickle"
     if not known or not callable(getattr(internals, "deserialize_value", None)):
-        raise UsageError(
-            "this release of dbos cannot be stopped from decoding pickles; install a supported one: "
-            "pip install 'dbos>=3.4,<4'"
-        )
+        raise unsupported("cannot be stopped from decoding pickles")
     unpickler.deserialize = _refuse  # type: ignore[union-attr]
     unpickler.serialize = JsonSerializer().serialize  # type: ignore[union-attr]  # nor is one written for such a row

@@ -31,10 +31,10 @@ class ReflectionTracker:
     [False, True, False, True]
     """
 
-    def __init__(self, name: str, threshold: int | None, *, seen: int = 0) -> None:
+    def __init__(self, name: str, threshold: int | None) -> None:
         self.name = name
         self.threshold = threshold
-        self._reached = 0 if threshold is None else seen // threshold
+        self._reached = 0
 
     def observe(self, seen: int | Sequence[object]) -> bool:
         """Return whether to reflect, given how many events have been seen so far, or the events themselves."""

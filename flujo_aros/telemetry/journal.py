@@ -617,7 +617,7 @@ def is_off(named: str | None) -> bool:
     return named is not None and named.strip().lower() in ("off", "none", "false", "0")
 
 
-def open_journal(named: str | None, *, secrets: Sequence[str] = (), create: bool = True) -> Journal | None:
+def open_journal(named: str | None, *, create: bool = True) -> Journal | None:
     """Return the journal of the settings: None for `off`, the default file for `on` or if they name none.
 
     If the default file cannot be written, for example in a read-only folder, there is no journal and a warning is
@@ -631,7 +631,7 @@ def open_journal(named: str | None, *, secrets: Sequence[str] = (), create: bool
     if named is not None and named.strip().lower() in ("on", "true", "1", "yes"):
         named = None  # not a file of that name
     try:
-        return Journal(named or DEFAULT, secrets=secrets, create=create)
+        return Journal(named or DEFAULT, create=create)
     except UsageError as error:
         if named or not create:
             raise

@@ -14,7 +14,7 @@ from flujo_aros import Call, Pipeline, Runner
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 
 from flujo_aros.durable import Durable
-from flujo_aros.durable.liveness import FileLocks, _key
+from flujo_aros.durable.liveness import FileLocks, lock_key
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def locked_by_another(durable: Durable) -> Generator[None]:
             yield
         return
     with engine.connect() as other:
-        key = _key(durable.executor)
+        key = lock_key(f"worker {durable.executor}")
         holders = (
             "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32) + objid::bigint = :key"
         )

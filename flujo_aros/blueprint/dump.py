@@ -24,9 +24,9 @@ from flujo_aros.pipeline.builtins import EXTRACT, Extraction, builtin_name
 from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.control import Import, Loop, OutputMapping
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
-from flujo_aros.pipeline.modules import Imported
+from flujo_aros.pipeline.modules import REFERENCE, Imported
 from flujo_aros.pipeline.options import NESTED, Declared
-from flujo_aros.pipeline.step import PREVIOUS, REFERENCE, Call, Step
+from flujo_aros.pipeline.step import PREVIOUS, Call, Step
 
 Plain = dict[str, Any]
 

@@ -282,21 +282,26 @@ def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: An
 
 def _condition(making: Making, name: str, holder: Node, key: str, option: Declared) -> str | None:
     """Return a condition: an expression, or a function."""
-    expression, function = blocks.condition_keys(key)
-    count = sum(each in holder.members and holder.members[each].value is not None for each in (expression, function))
-    if option.required and count != 1:
+    expression, function = keys = blocks.condition_keys(key)
+    given = {each: node for each in keys if (node := holder.members.get(each)) is not None and node.value is not None}
+    if option.required and len(given) != 1:
         message = f"step {name!r} needs either `{expression}` or `{function}`, but not both"
         making.loading.doubt(making.node.place, message)
         return None
-    written = holder.members.get(function)
-    if written is not None and count == 1 and is_expression(written):
+    if len(given) == 2:
+        making.loading.doubt(holder.keys[function], f"write either `{expression}` or `{function}`, not both")
+    if expression in given:
+        value = given[expression].value
+        if isinstance(value, (str, bool)):
+            return value if isinstance(value, str) else str(value).lower()
+        wrong = f"`{expression}` should be an expression, not {given[expression].plain()!r}"
+        making.loading.note(given[expression].place, wrong)
+        return None
+    if function in given and is_expression(given[function]):
         known = Hint(f"; write `{expression}` for an expression", Suggestion(function, expression, sure=True))
         making.loading.doubt(holder.keys[function], known.after(f"`{function}` is a function, package.module:name"))
         return None
-    if count == 2:
-        making.loading.doubt(holder.keys[function], f"write either `{expression}` or `{function}`, not both")
-    found = making.expression(holder.members.get(expression), expression)
-    return found or making.function(holder.members.get(function), function)
+    return making.function(given.get(function), function)
 
 
 def _branches(making: Making, kind: blocks.Kind) -> dict[str, Pipeline]:

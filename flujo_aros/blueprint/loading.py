@@ -40,8 +40,7 @@ from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, 
 from flujo_aros.host import AgentSpec, find_name_error
 from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, is_list, schemas_in, value_at
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
-from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
-from flujo_aros.pipeline.step import REFERENCE
+from flujo_aros.pipeline.modules import REFERENCE, SUFFIX, is_allowed, module_file
 from flujo_aros.spelling import brief, clip, nearest, short
 
 UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")

@@ -23,9 +23,8 @@ from flujo_aros.pipeline.builtins import BUILTIN_PREFIXES, BUILTINS
 from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import STEP_NAME, PipelineStep, StepContext, StepLimits
-from flujo_aros.pipeline.modules import Imported
+from flujo_aros.pipeline.modules import REFERENCE, Imported
 from flujo_aros.pipeline.names import ROOTS, VARIABLES
-from flujo_aros.pipeline.step import REFERENCE
 from flujo_aros.pipeline.values import as_plain
 from flujo_aros.spelling import nearest
 
@@ -291,17 +290,6 @@ class Making:
         if found is not None:
             return f"{found.__module__}:{short}"
         self.loading.doubt(node.place, nearest(short, BUILTINS).after(f"unknown built-in function {name!r}"))
-        return None
-
-    def expression(self, node: Node | None, key: str) -> str | None:
-        """Return the expression under this key. Returns None without the key, and after recording an error."""
-        if node is None or node.value is None:
-            return None
-        if isinstance(node.value, bool):
-            return str(node.value).lower()
-        if isinstance(node.value, str):
-            return node.value
-        self.loading.note(node.place, f"`{key}` should be an expression, not {node.plain()!r}")
         return None
 
 

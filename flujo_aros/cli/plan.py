@@ -311,7 +311,7 @@ def _agent_step(step: Step) -> dict[str, Any]:
     agent, contract = facts.agent, facts.contract
     return {
         "agent": agent.model_dump(mode="json") if isinstance(agent, AgentSpec) else {"object": type(agent).__name__},
-        "enforcement": facts.enforcement,
+        "enforcement": step.processing.enforcement,
         "mode": facts.mode,
         "contract": None
         if contract is None

@@ -36,9 +36,8 @@ from flujo_aros.configured import option_errors
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import place_of, value_at
 from flujo_aros.outcome import Trust, reason_words, rejection_of
-from flujo_aros.pipeline.modules import to_allow, use_folder
+from flujo_aros.pipeline.modules import REFERENCE, to_allow, use_folder
 from flujo_aros.pipeline.results import RunStatus
-from flujo_aros.pipeline.step import REFERENCE
 from flujo_aros.settings import read_settings
 from flujo_aros.spelling import brief
 from flujo_aros.telemetry.formatting import (

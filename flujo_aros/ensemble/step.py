@@ -43,10 +43,10 @@ from flujo_aros.host import AgentSpec
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Trust
 from flujo_aros.pipeline.ledger import PauseRun, Settlement, emit_note
 from flujo_aros.pipeline.model import StepContext, TakesInput
-from flujo_aros.pipeline.modules import FunctionLike, resolved
+from flujo_aros.pipeline.modules import REFERENCE, FunctionLike, resolved
 from flujo_aros.pipeline.options import Option, instance_of, known_options, list_of, put
 from flujo_aros.pipeline.results import DeferredWork
-from flujo_aros.pipeline.step import PREVIOUS, REFERENCE, Step
+from flujo_aros.pipeline.step import PREVIOUS, Step
 from flujo_aros.pipeline.template import InputLike
 from flujo_aros.pipeline.values import as_text
 from flujo_aros.reading.payload import apply_checks_async
@@ -234,8 +234,6 @@ class Ensemble(TakesInput):
     def prepare(self) -> None:
         """Raise a `UsageError` for a model that cannot exist."""
         super().prepare()
-        if isinstance(self.stop, str):
-            resolved(self.stop, step=self.name)
         for manifest in self.manifests:
             self.step_of(manifest).prepare()
 

@@ -38,12 +38,12 @@ from flujo_aros.pipeline.model import (
     bodies_in,
     put_bodies,
 )
-from flujo_aros.pipeline.modules import FunctionLike, called, resolved
+from flujo_aros.pipeline.modules import REFERENCE, FunctionLike, called
 from flujo_aros.pipeline.names import Read, Where
 from flujo_aros.pipeline.options import Option, anything, has, known_options, list_of, put, reject_wrong_options
 from flujo_aros.pipeline.pause import fingerprint, has_conversation
 from flujo_aros.pipeline.results import BodyResult
-from flujo_aros.pipeline.step import PREVIOUS, REFERENCE, mergeable
+from flujo_aros.pipeline.step import PREVIOUS, mergeable
 from flujo_aros.pipeline.template import Input, InputLike, compile_input
 from flujo_aros.pipeline.values import SharedContext, Write, as_plain, find, kind_of, members_of, path_of
 from flujo_aros.spelling import nearest
@@ -112,12 +112,6 @@ class Branch(PipelineStep):
     @cached_property
     def _picks(self) -> Condition | FunctionLike:
         return as_condition(self.condition, where=Where("condition", self.name))
-
-    def prepare(self) -> None:
-        """Import the function of the condition. Raises `UsageError`."""
-        super().prepare()
-        if not isinstance(self._picks, Condition):
-            resolved(self._picks, step=self.name)
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Select a branch and run it."""
@@ -278,13 +272,6 @@ class Loop(PipelineStep):
             for key, all_ in inputs.items()
         }
         return {**spoken_of, "exit": self._exit.reads if isinstance(self._exit, Condition) else ()}
-
-    def prepare(self) -> None:
-        """Import the functions that the step names. Raises `UsageError` if one cannot be imported."""
-        super().prepare()
-        for function in (self.initial_input_mapper, self.iteration_input_mapper, self.loop_output_mapper, self._exit):
-            if function is not None and not isinstance(function, Condition):
-                resolved(function, step=self.name)
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Run the body until it is done."""

@@ -31,11 +31,11 @@ from flujo_aros.pipeline.model import (
     bodies_in,
     put_bodies,
 )
-from flujo_aros.pipeline.modules import called, resolved
+from flujo_aros.pipeline.modules import REFERENCE, called
 from flujo_aros.pipeline.names import ROOTS, VARIABLES, Where
 from flujo_aros.pipeline.options import Option, anything, function_option, known_options, put
 from flujo_aros.pipeline.results import BodyResult
-from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
+from flujo_aros.pipeline.step import PREVIOUS
 from flujo_aros.pipeline.template import InputLike, InputTemplate, unparsed
 from flujo_aros.pipeline.values import SharedContext, Write, as_json, kind_of, members_of
 from flujo_aros.spelling import nearest
@@ -273,12 +273,6 @@ class Parallel(TakesInput):
         if self.reduce is None or self.reduce == "union":
             return True
         return None if callable(self.reduce) or self.reduce in ("first", "last", "majority_vote") else False
-
-    def prepare(self) -> None:
-        """Import the function that `reduce` names. Raises `UsageError`."""
-        super().prepare()
-        if isinstance(self.reduce, str) and self.reduce not in REDUCERS:
-            resolved(self.reduce, step=self.name)
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Run the branches and merge their results."""

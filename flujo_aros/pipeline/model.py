@@ -21,7 +21,7 @@ from flujo_aros.contract import Check
 from flujo_aros.errors import Code, Hint, Suggestion, UsageError
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.ledger import Settlement
-from flujo_aros.pipeline.modules import Imported, resolved
+from flujo_aros.pipeline.modules import Imported, named_functions, resolved
 from flujo_aros.pipeline.names import OUTPUT_NAMES, Read, Where, option_of
 from flujo_aros.pipeline.options import (
     Option,
@@ -297,10 +297,12 @@ class PipelineStep(Generic[T_co]):
         return False
 
     def prepare(self) -> None:
-        """Raise a `UsageError` for errors of the step itself that can be detected before any model call."""
-        for check in self.checks:
-            if isinstance(check, Imported):
-                resolved(check.reference, step=self.name)
+        """Raise a `UsageError` for errors of the step itself that can be detected before any model call, such as a
+        function that cannot be imported.
+        """
+        checks = [check.reference for check in self.checks if isinstance(check, Imported)]
+        for reference in (*checks, *named_functions(self)):
+            resolved(reference, step=self.name)
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Run the step. Any exception settles it, so nothing has to be caught here; events are emitted through

@@ -11,6 +11,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,10 +23,13 @@ from types import ModuleType
 from typing import Annotated, Any, Final, Protocol, TypeAlias, cast
 
 from flujo_aros.errors import UsageError, raised_at, raised_words
-from flujo_aros.pipeline.options import function_option
+from flujo_aros.pipeline.options import function_option, own_options
 from flujo_aros.spelling import nearest
 
 SUFFIX: Final = ".py"
+
+REFERENCE: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>_?[A-Za-z]\w*)", re.ASCII)
+"""The name of a callable in a blueprint: a name in a module, without leading double underscores."""
 
 
 class _Finder(Protocol):
@@ -270,6 +274,15 @@ def _instead(found: object) -> str:
     if not inspect.iscoroutinefunction(getattr(found, "run", None)):
         return ""
     return "; the only object accepted here is a pydantic-ai Agent, in the `uses` of a step; otherwise name a function"
+
+
+def named_functions(step: object) -> Iterator[str]:
+    """Yield the import paths of the functions in the options of a step."""
+    for name, declared in own_options(step).items():
+        value, form = getattr(step, name), declared.option.form
+        may_name = form in ("condition", "reducer", "kinds") and isinstance(value, str) and REFERENCE.fullmatch(value)
+        if may_name or (form == "function" and isinstance(value, str)):
+            yield value
 
 
 async def called(function: FunctionLike, *arguments: Any, step: str) -> Any:

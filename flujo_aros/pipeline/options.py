@@ -205,6 +205,12 @@ def declared_options(kind: Any) -> Mapping[str, Declared]:
     return found
 
 
+def own_options(step: object) -> Mapping[str, Declared]:
+    """Return the options of a step, or of its nearest base class whose options are checked."""
+    kind = next((each for each in type(step).__mro__ if each in _checked), None)
+    return {} if kind is None else declared_options(kind)
+
+
 def wrong_options(step: Any, base: Any) -> Iterator[tuple[str, str]]:
     """Return each option of the wrong type, with its error. `base` has the options of every kind of step.
 

@@ -11,7 +11,6 @@ import asyncio
 import copy
 import dataclasses
 import inspect
-import re
 import types
 import typing
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -47,7 +46,7 @@ from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejec
 from flujo_aros.pipeline.human import decided, paused_for
 from flujo_aros.pipeline.ledger import Settlement, emit_call
 from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepContext, TakesInput
-from flujo_aros.pipeline.modules import imported, resolved
+from flujo_aros.pipeline.modules import REFERENCE, imported, resolved
 from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options, list_of, reject_wrong_options, shown
 from flujo_aros.pipeline.results import StepResult, T_co
 from flujo_aros.pipeline.template import InputLike
@@ -299,7 +298,6 @@ class Facts:
     schema_source: SchemaSource | None
     promoted: bool
     mode: Mode
-    enforcement: Enforcement
     ladder: Ladder | None
     mergeable: bool | None
     settings: Mapping[str, Any]
@@ -333,7 +331,6 @@ def effective(step: Step, *, importing: bool = False) -> Facts:
         schema_source=source if contract is not None or own else None,
         promoted=source == "agent" and (contract is not None or own),
         mode=_mode(step),
-        enforcement=step.processing.enforcement,
         ladder=_ladder(step, contract),
         mergeable=_mergeable(step, contract),
         settings={} if not own else dict(step.model_settings),
@@ -427,12 +424,6 @@ def _contract(step: Step, like: Any) -> Contract[Any] | None:
         values.shape = compile_shape(_guide(values.json_schema, ceiling or made.risk, wanted))
         made = replace(made, values=values)
     return made if ceiling is None else replace(made, risk=ceiling)
-
-
-def contract_of(step: Step) -> Contract[Any] | None:
-    """Return the contract of an agent step's reply, or None for any text."""
-    like = _like(step)[0]
-    return _contract(step, like if type_reference(like) is None else {})
 
 
 def stored_contract(step: PipelineStep) -> Contract[Any] | None:
@@ -601,10 +592,6 @@ def _is_mapping(annotation: Any) -> bool | None:
 
 PREVIOUS: Final = "{{ previous_step }}"
 
-REFERENCE: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>_?[A-Za-z]\w*)", re.ASCII)
-"""The name of a callable in a blueprint: a name in a module, without leading double underscores."""
-
-
 _IS_AGENT: Final = (is_a("AgentSpec"), has("iter", "run"))
 _AGENT: Final = Option(
     "special",
@@ -670,18 +657,15 @@ class Step(TakesInput[T_co]):
         for like in (None if where else self.contract, self.processing.schema, own):
             if like is not None and type_reference(like) is None:
                 require_keywords(compile_contract(like).values)
-        _, source = _like(self)  # raises if `processing` has no effect
+        like, source = _like(self)  # raises if `processing` has no effect
         if self.processing.enforcement == "off" and source == "agent" and not isinstance(self.agent, AgentSpec):
             self.refuse("`enforcement: off` has no effect on an agent with an output type; set its output_type=str")
-        self._check_iterations()
-
-    def _check_iterations(self) -> None:
-        where = f"step {self.name!r}"
         if (self.completion_signal is None) != (self.max_iterations == 1):
             self.refuse("max_iterations above 1 and completion_signal belong together; set both", "max_iterations")
         if self.completion_signal is not None:
             CompletionSignal(self.completion_signal)
-            reject_iterations(contract_of(self), self.max_iterations, where)
+            contract = _contract(self, like if type_reference(like) is None else {})
+            reject_iterations(contract, self.max_iterations, f"step {self.name!r}")
 
     @cached_property
     def facts(self) -> Facts:

@@ -70,8 +70,8 @@ class Block(BaseModel):
     ignored: ClassVar[Mapping[str, str]] = {}
 
 
-class Top(Block):
-    """A complete blueprint."""
+class BodyKeys(Block):
+    """A branch or body with its own name."""
 
     version: JsonValue = VERSION
     """The version of the language."""
@@ -79,6 +79,20 @@ class Top(Block):
     """The name in reports. Default: the name of the file."""
     description: str = ""
     """A description of its purpose."""
+    steps: list[StepNode] = Field(default_factory=list[Members], min_length=1)
+    """The steps, in order."""
+    ignored: ClassVar[Mapping[str, str]] = {
+        "static_invariants": "write `checks` on the steps instead",
+        "pipeline_config": "it has no effect",
+        "config": "it has no effect; `config` belongs to a step",
+        "metadata": "it has no effect",
+        "tags": "it has no effect",
+    }
+
+
+class Top(BodyKeys):
+    """A complete blueprint."""
+
     agents: dict[str, Annotated[JsonValue, WithJsonSchema({REF: "Agent"})]] = Field(default_factory=dict)
     """Agents by the NAME in `uses: agents.NAME`."""
     profiles: dict[str, str | dict[str, str]] = Field(default_factory=dict)
@@ -89,13 +103,6 @@ class Top(Block):
     """Other blueprints, by the NAME in `uses: imports.NAME`: the path of a file, or a blueprint."""
     steps: list[StepNode] = Field(min_length=1)
     """The steps, in order."""
-    ignored: ClassVar[Mapping[str, str]] = {
-        "static_invariants": "write `checks` on the steps instead",
-        "pipeline_config": "it has no effect",
-        "config": "it has no effect; `config` belongs to a step",
-        "metadata": "it has no effect",
-        "tags": "it has no effect",
-    }
 
 
 class PromptFile(Block):
@@ -370,16 +377,6 @@ class StepBlock(StepKeys):
     """The JSON Schema of the value."""
     model_settings: Members = Field(default_factory=dict)
     ignored: ClassVar[Mapping[str, str]] = {key: why for key, why in StepKeys.ignored.items() if key != "use_history"}
-
-
-class BodyKeys(Block):
-    """A branch or body with its own name."""
-
-    version: JsonValue = VERSION
-    name: str | None = Field(default=None, min_length=1)
-    description: str = ""
-    steps: list[StepNode] = Field(default_factory=list[Members], min_length=1)
-    ignored: ClassVar[Mapping[str, str]] = Top.ignored
 
 
 class Placed(Block):

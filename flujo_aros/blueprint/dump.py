@@ -150,12 +150,6 @@ class _Writing:
         description: Plain = {"description": pipeline.description} if pipeline.description else {}
         return {"name": pipeline.name, **description, "steps": steps}
 
-    def agent(self, step: Step) -> str:
-        """Return the name of a step's agent; equal agents share a name."""
-        if not isinstance(step.agent, AgentSpec):
-            step.refuse("an agent built in Python cannot be written to YAML; use an AgentSpec")
-        return self.named(step.name, step.agent)
-
     def named(self, wanted: str, agent: AgentSpec) -> str:
         """Return the name of an agent, the preferred one if it is free; equal agents share a name."""
         for name, spec in self.agents.items():
@@ -165,18 +159,14 @@ class _Writing:
         self.agents[name] = agent
         return name
 
-    def imported(self, step: Import) -> str:
-        """Return the alias of an imported pipeline."""
-        if not step.alias or self.imports.setdefault(step.alias, step.pipeline) != step.pipeline:
-            step.refuse(f"an import needs its own alias; {step.alias!r} cannot be used as one")
-        return step.alias
-
 
 # Options with a special form in a blueprint
 
 
 def _step(writing: _Writing, step: Step) -> Plain:
-    return {"uses": f"agents.{writing.agent(step)}", **_agent_options(step)}
+    if not isinstance(step.agent, AgentSpec):
+        step.refuse("an agent built in Python cannot be written to YAML; use an AgentSpec")
+    return {"uses": f"agents.{writing.named(step.name, step.agent)}", **_agent_options(step)}
 
 
 def _agent_options(step: Step) -> Plain:
@@ -220,7 +210,9 @@ def _shape(step: PipelineStep) -> Plain:
 
 
 def _import(writing: _Writing, step: Import) -> Plain:
-    plain: Plain = {"uses": f"imports.{writing.imported(step)}"}
+    if not step.alias or writing.imports.setdefault(step.alias, step.pipeline) != step.pipeline:
+        step.refuse(f"an import needs its own alias; {step.alias!r} cannot be used as one")
+    plain: Plain = {"uses": f"imports.{step.alias}"}
     if step.outputs is None:
         return plain
     pairs = cast("Sequence[OutputMapping]", step.outputs)

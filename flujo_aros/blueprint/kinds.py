@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -44,16 +45,12 @@ from flujo_aros.spelling import nearest
 
 MAX_STEPS: Final = 1_000
 """The maximum number of steps in one file, nested ones included."""
+TOO_MANY_STEPS: Final = f"a blueprint has at most {MAX_STEPS} steps; move parts to other files (`imports`)"
 
 _PATH: Final = re.compile(r"(?:context\.)?[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
 _SETTINGS: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 _WITH_TEMPLATES: Final = frozenset({"input", "message"})
 _WHOSE: Final = {"step": "steps with an agent", "imports": "`uses: imports.…`"}
-
-
-def too_many_steps() -> str:
-    """Return the error for a file with too many steps."""
-    return f"a blueprint has at most {MAX_STEPS} steps; move parts to other files (`imports`)"
 
 
 def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[PipelineStep] | None:
@@ -86,7 +83,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
         loading.note(node.place, not_a_step(node.plain()))
         return None
     if len(loading.located) >= MAX_STEPS:
-        loading.note(node.place, too_many_steps())
+        loading.note(node.place, TOO_MANY_STEPS)
         raise EnoughError
     members = node.members
     word = members.get("kind")
@@ -523,7 +520,7 @@ def _call(making: Making, block: blocks.StepBlock, target: Target) -> PipelineSt
     schema = (block.processing.schema if block.processing else None) or block.output_schema
     common = dict(making.common)
     if schema is not None:
-        common["checks"] = (Shaped.by(schema), *common["checks"])
+        common["checks"] = (Shaped(json.dumps(schema)), *common["checks"])
     params = {**target.params, **(block.params or {})}
     if target.builtin is not None:
         making.loading.schema(making.member("params", "schema") or making.member("agent", "params", "schema"))

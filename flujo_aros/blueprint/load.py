@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 from flujo_aros.blueprint.blocks import SHARED, VERSION, Top
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node, parse_document
 from flujo_aros.blueprint.environment import Chosen, Environment, ModelChoice
-from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
+from flujo_aros.blueprint.kinds import MAX_STEPS, TOO_MANY_STEPS, build_steps
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, problem, read_text
 from flujo_aros.blueprint.references import Where
 from flujo_aros.errors import BlueprintError, Code, Hint, Place, Problem, Suggestion, UsageError
@@ -264,7 +264,7 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     agents, imports, steps = parts.get("agents"), parts.get("imports"), parts.get("steps")
     listed = steps.elements if steps is not None else []
     if steps is not None and len(listed) > MAX_STEPS:  # before anything is checked
-        loading.note(steps.place, too_many_steps())
+        loading.note(steps.place, TOO_MANY_STEPS)
         return None
     outline = {key: _outline(each, key) for key, each in parts.items() if not key.startswith(SHARED)}
     top = loading.block(Top, root, outline)

@@ -39,11 +39,6 @@ class Shaped:
 
     __name__ = "output_schema"
 
-    @classmethod
-    def by(cls, schema: Mapping[str, Any]) -> Shaped:
-        """Return the check for this schema."""
-        return cls(json.dumps(schema))
-
     def __call__(self, value: Any) -> Any:
         """Return the message of the first issue, or None."""
         verdict = compile_schema(json.loads(self.schema)).validate(as_plain(value))

@@ -261,7 +261,6 @@ class Runner(Generic[T_co]):
         self.evidence = evidence if evidence is None or callable(evidence) else lambda: evidence
         self.sleep = sleep
         self.engine: Engine = InProcess() if engine is None else engine
-        self._own_secrets: tuple[str, ...] | None = None
         self._prepared = False
 
     def __repr__(self) -> str:
@@ -407,7 +406,7 @@ class Runner(Generic[T_co]):
         began = task.shared.value
         pause: PauseRun | None = None
         with observing(*listeners) if listeners else UNHEARD:
-            secrets = self._secrets(task) if current_observers() else ()
+            secrets = (*self._secrets, *secrets_among(task.shared.value)) if current_observers() else ()
             started = RunStarted(
                 run_id=task.run_id,
                 pipeline=name,
@@ -435,11 +434,10 @@ class Runner(Generic[T_co]):
                     emit_run_finished(finish, ended)
         return ended
 
-    def _secrets(self, task: RunTask) -> tuple[str, ...]:
-        """Return the values in the context and in the steps under names that mark them as secret."""
-        if self._own_secrets is None:
-            self._own_secrets = tuple(dict.fromkeys(_secrets_in(self.pipeline)))
-        return (*self._own_secrets, *secrets_among(task.shared.value))
+    @cached_property
+    def _secrets(self) -> tuple[str, ...]:
+        """The values in the steps under names that mark them as secret."""
+        return tuple(dict.fromkeys(_secrets_in(self.pipeline)))
 
     def _check_local_models(self) -> None:
         """Raise `LocalModelError` for a missing local model, unless another source provides it."""
@@ -452,9 +450,7 @@ class Runner(Generic[T_co]):
         """Return the source of the models of one run: the caller's, or the local models, which stop with the run."""
         if self.models is not None or not self._local_models:
             return nullcontext(self.models)
-        from flujo_aros.host.local import (
-            LocalModels,
-        )  # imported here: only a run that needs a local model needs its engine
+        from flujo_aros.host.local import LocalModels  # imported here: only a local model needs its engine
 
         return LocalModels()
 

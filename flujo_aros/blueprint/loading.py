@@ -31,7 +31,7 @@ from flujo_aros.contract import (
     TYPES,
     SchemaValues,
     compile_schema,
-    misspelt_annotations,
+    misspells_annotation,
     misspelt_in,
     misspelt_of,
     type_word,
@@ -502,7 +502,8 @@ class Loading:
         if "from" in node.members and not node.members.keys() & {"type", "properties", "enum", "anyOf"}:
             return self._type(node.members["from"], alone=typed and len(node.members) == 1, typed=typed)
         wrong: list[tuple[Place, str | ContractError]] = [*_invalid_parts(node)]
-        misspelt, empty = [*_misspelt_words(node, compiles=not wrong)], [*_accepts_every_value(node)]
+        words, empty = [*_misspelt_words(node, compiles=not wrong)], [*_accepts_every_value(node)]
+        misspelt = words and [each for each in words if not misspells_annotation(each[1])]
         sure = len(node.members) == 1 and any(error.suggestion and error.suggestion.sure for _, error in misspelt)
         if empty and not sure and all(type_word(each.value) for each in node.members.values()):
             misspelt = []  # in `{title: str, note: str}` each key is a field
@@ -510,8 +511,8 @@ class Loading:
         wrong += () if wrong else empty
         for place, message in wrong:
             self.doubt(place, message)
-        for error in () if wrong else misspelt_annotations(node.plain()):
-            self.warn(node.key_at(error.path), error)
+        for place, error in words if not wrong else ():
+            self.warn(place, error)
         return not wrong
 
     def _type(self, node: Node, *, alone: bool, typed: bool) -> bool:

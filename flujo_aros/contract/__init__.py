@@ -65,7 +65,7 @@ from flujo_aros.contract.marks import (
     without_reasoning as without_reasoning,
 )
 from flujo_aros.contract.misspelt import (
-    misspelt_annotations as misspelt_annotations,
+    misspells_annotation as misspells_annotation,
     misspelt_in as misspelt_in,
     misspelt_of as misspelt_of,
     require_keywords as require_keywords,

@@ -19,6 +19,7 @@ _DECLARING: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "pattern
 _KNOWN: Final = CONSTRAINING | ANNOTATING
 _DESCRIBING: Final = frozenset({"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"})
 """The annotations of JSON Schema that describe a value."""
+_CHECKED: Final = CONSTRAINING | _DESCRIBING
 _FORMATS: Final = frozenset(
     (
         *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),
@@ -42,9 +43,9 @@ _MOST_UNDECLARED: Final = 50
 
 def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
     """Yield the misspelt words of a schema, which validators ignore, each with its path: keywords such as `propertys`,
-    formats, and names in `required`, where a misspelt one requires a second property, of any type. A key that may mean
-    something else (`propertiesOrder`, `form`, `tsType`) is an annotation of another tool, and a misspelt annotation is
-    harmless (see `misspelt_annotations`). A suggestion is sure if the value suits the keyword.
+    formats, names in `required`, where a misspelt one requires a second property, of any type, and annotations, which
+    constrain nothing (`misspells_annotation`). A key that may mean something else (`propertiesOrder`, `form`, `tsType`)
+    is an annotation of another tool. A suggestion is sure if the value suits the keyword.
 
     >>> [str(error) for error in misspelt_in({"type": "object", "propertys": {}})]
     ["'propertys' is not a keyword of JSON Schema and would be ignored; did you mean 'properties'?"]
@@ -58,37 +59,26 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
         if suggestion is not None:
             words = f"{form!r} is not a format of JSON Schema and would be ignored; did you mean {suggestion!r}?"
             yield ContractError(Hint(words, Suggestion(str(form), suggestion, sure=True)), (*path, "format"))
-        yield from _misspelt_keywords(path, part, CONSTRAINING)
+        for word, value in part.items():
+            # `_format`: switched off
+            own = word in _KNOWN or word == _TYPEOF or not word[:1].isalpha() or word.startswith("x-")
+            meant = None if own else only_near(word, _KNOWN)
+            if meant not in _CHECKED or word.endswith(meant.capitalize()):
+                continue
+            suits = is_value_of(meant, value)
+            if suits or (len(word) >= _SHORT and meant in CONSTRAINING):
+                words = f"{short(word)} is not a keyword of JSON Schema and would be ignored; did you mean {meant!r}?"
+                yield ContractError(Hint(words, Suggestion(word, meant, sure=suits)), (*path, word))
     for path, name, optional in islice(_undeclared_required(found), _MOST_UNDECLARED):
         suggestion = nearest(name, optional)
         if suggestion.suggestion is not None and get_close_matches(name, [suggestion.suggestion.meant], 1, _CLOSE):
             yield ContractError(suggestion.after(f"{short(name)} is required but not in `properties`"), path)
 
 
-def misspelt_annotations(schema: JsonSchema) -> Iterator[ContractError]:
-    """Yield the misspelt annotations of a schema whose values suit them, each with its path.
-
-    >>> [str(error) for error in misspelt_annotations({"type": "string", "desciption": "A name."})]
-    ["'desciption' is not a keyword of JSON Schema and would be ignored; did you mean 'description'?"]
-    """
-    for path, part in schemas_in(schema):
-        for error in _misspelt_keywords(path, part, _DESCRIBING):
-            if error.suggestion is not None and error.suggestion.sure:
-                yield error
-
-
-def _misspelt_keywords(path: Place, part: JsonSchema, meanings: frozenset[str]) -> Iterator[ContractError]:
-    """Yield the keys of one schema that misspell a keyword, if that is one of these."""
-    for word, value in part.items():
-        # `_format`: switched off
-        own = word in _KNOWN or word == _TYPEOF or not word[:1].isalpha() or word.startswith("x-")
-        meant = None if own else only_near(word, _KNOWN)
-        if meant not in meanings or word.endswith(meant.capitalize()):
-            continue
-        suits = is_value_of(meant, value)
-        if suits or len(word) >= _SHORT:
-            words = f"{short(word)} is not a keyword of JSON Schema and would be ignored; did you mean {meant!r}?"
-            yield ContractError(Hint(words, Suggestion(word, meant, sure=suits)), (*path, word))
+def misspells_annotation(error: ContractError) -> bool:
+    """Return whether a misspelt word is an annotation, such as `desciption`, which constrains nothing."""
+    found = error.suggestion
+    return found is not None and error.path[-1] == found.written and found.meant in _DESCRIBING
 
 
 def _undeclared_required(parts: Sequence[tuple[Place, JsonSchema]]) -> Iterator[tuple[Place, str, set[str]]]:
@@ -116,7 +106,8 @@ def require_constraint(schema: JsonSchema) -> None:
     """
     if not (CONSTRAINING - {"type"}) & schema.keys():
         for error in misspelt_in(schema):
-            raise error
+            if not misspells_annotation(error):
+                raise error
 
 
 @lru_cache(maxsize=256)
@@ -138,6 +129,8 @@ ignored; did you mean 'minimum'?
     if not isinstance(values, SchemaValues):
         return  # a type
     for error in misspelt_of(values):
+        if misspells_annotation(error):
+            continue
         where = path_of(error.path[:-1])
         raise ContractError(f"{error}" if where == "$" else f"at {where}: {error}", error.path)
     schema = values.json_schema

@@ -106,7 +106,7 @@ def read_settings(folder: Path | None = None) -> Settings:
     Raises `UsageError`, which names the source, for an invalid value or an unknown name.
     """
     with naming_extra("reading settings", __name__):
-        from pydantic_settings import EnvSettingsSource
+        from pydantic_settings import EnvSettingsSource, SettingsError
     folder = folder or Path.cwd()
     values: dict[str, Any] = {}
     for name, keys in reversed(_FILES):
@@ -118,6 +118,9 @@ def read_settings(folder: Path | None = None) -> Settings:
         return Settings.model_validate(_merge(values, environment()))
     except ValidationError as error:
         raise UsageError(_sentence(error, folder)) from error
+    except SettingsError as error:  # a variable for a group of settings, whose name is quoted in the error
+        variable = _variable(str(error).split('"')[1])
+        raise UsageError(f"the variable {variable} is not JSON: expected {_KINDS['model']}") from error
 
 
 def _known() -> list[str]:
@@ -181,8 +184,11 @@ def _sentence(error: ValidationError, folder: Path) -> str:
         if detail["type"] == "extra_forbidden":
             lines.append(f"{folder}: unknown setting {name!r}{nearest(name, _known())}")
             continue
-        variable = _variable(name)
-        where = f"the variable {variable}" if variable in variables else f"the setting {name} in {folder}"
+        where = f"the setting {name} in {folder}"
+        if (group := _variable(name.partition(".")[0])) in variables:  # {"max_attempts": 1}
+            where = f"the setting {name} in the variable {group}"
+        if (variable := _variable(name)) in variables:
+            where = f"the variable {variable}"
         lines.append(f"{where} is {detail['input']!r}: {_expected(detail)}")
     return "; ".join(lines)
 

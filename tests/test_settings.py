@@ -81,6 +81,13 @@ def test_the_current_settings_are_read_once_until_they_are_cleared(monkeypatch):
         ),
         ("AROS_REPAIR__MAX_ATTEMPTS", "11", "AROS_REPAIR__MAX_ATTEMPTS is '11': expected at most 10$"),
         ("AROS_FALLBACK__MAX_STAGES", "-1", "AROS_FALLBACK__MAX_STAGES is '-1': expected at least 0$"),
+        (
+            "AROS_REPAIR",
+            '{"max_attempts": "x"}',
+            "the setting repair.max_attempts in the variable AROS_REPAIR is 'x': ",
+        ),
+        ("AROS_REPAIR", "x", "the variable AROS_REPAIR is not JSON: expected a table of settings$"),
+        ("AROS_REPAIR", "3", "the variable AROS_REPAIR is 3: expected a table of settings$"),
         ("aros_enabled", "perhaps", "the variable AROS_ENABLED is 'perhaps': expected true or false$"),
         ("AROS_STREAMING__AGGREGATE_STRUCTURED", "false", "is 'false': it can only be true"),
         ("AROS_REPAIR__ATTEMPTS", "1", "unknown setting AROS_REPAIR__ATTEMPTS"),

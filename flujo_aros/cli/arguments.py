@@ -221,7 +221,7 @@ def _decode(data: bytes, source: str) -> str:
         raise UsageError(str(BlueprintError(source, [not_utf8(data, error.start)]))) from error
 
 
-def given_pairs(pairs: list[str], option: str = "--set") -> dict[str, Any]:
+def given_pairs(pairs: list[str]) -> dict[str, Any]:
     """Return `k=v` pairs as a dict; a value that is valid JSON is parsed, anything else is a string.
 
     >>> given_pairs(["lang=de", "limit=3"])
@@ -231,8 +231,8 @@ def given_pairs(pairs: list[str], option: str = "--set") -> dict[str, Any]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise UsageError(f"{option} {pair!r}: expected key=value, for example {option} language=de")
-        found[key.strip()] = _json_or_text(value, f"{option} {key.strip()}")
+            raise UsageError(f"--set {pair!r}: expected key=value, for example --set language=de")
+        found[key.strip()] = _json_or_text(value, f"--set {key.strip()}")
     return found
 
 

@@ -241,8 +241,6 @@ def save_paused(
     return file
 
 
-Clock = Callable[[], float]
-
 _KEPT: Final = 2_000
 _NAMES: Final = 45
 _LEAST: Final = 20
@@ -252,12 +250,12 @@ _QUIET: Final = ("success", "skipped")
 
 
 @contextmanager
-def progress(console: Console, clock: Clock = time.monotonic) -> Generator[events.Observer]:
+def progress(console: Console) -> Generator[events.Observer]:
     """Provide an observer that shows the steps of a run on this console while the block runs."""
     if not console.is_terminal or console.is_dumb_terminal:
         yield PlainProgress(console)
         return
-    board = Board(clock, lambda line: console.print(line, soft_wrap=True))
+    board = Board(time.monotonic, lambda line: console.print(line, soft_wrap=True))
     with Live(board, console=console, transient=True, refresh_per_second=8):
         yield board
 
@@ -312,7 +310,7 @@ class _Row:
 class Board:
     """The steps of a run, redrawn at every refresh: running steps with their stage, settled steps with their status."""
 
-    def __init__(self, clock: Clock, say: Callable[[Text], object] = lambda _: None) -> None:
+    def __init__(self, clock: Callable[[], float], say: Callable[[Text], object] = lambda _: None) -> None:
         self.clock = clock
         self.say = say
         """Prints a line above the board, such as an utterance of an ensemble."""

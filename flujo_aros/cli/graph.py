@@ -11,11 +11,9 @@ from html import escape
 from itertools import count
 from typing import Any, Final, NamedTuple, TypeAlias
 
-import typer
-
 from flujo_aros.cli.commands import Blueprint, Graph
 from flujo_aros.cli.plan import load, plan_of
-from flujo_aros.cli.screen import say, write_file
+from flujo_aros.cli.screen import print_lines, say, write_file
 from flujo_aros.errors import UsageError
 from flujo_aros.visible import visible_line
 
@@ -35,7 +33,7 @@ def graph_command(options: Graph) -> None:
     plan = plan_of(load(Blueprint(**vars(options) | {"allow": ["*", *options.allow]})).pipeline)
     drawn = svg(plan) if form == "svg" else mermaid(plan)
     if output is None:
-        typer.echo(drawn, nl=False)
+        print_lines(drawn)
         return
     write_file(output, drawn)
     say(f"wrote {output}")

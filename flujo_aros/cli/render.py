@@ -232,11 +232,6 @@ def fitted_table(
     return table
 
 
-def fits(rows: Sequence[Mapping[str, Text]], width: int) -> bool:
-    """Return whether a table of these rows needs no folded or dropped column."""
-    return _width(rows, list(rows[0]), {}) <= width
-
-
 def figure(value: str | int, style: str = "") -> Text:
     """Return a number, aligned to the right; a dash for none."""
     word = value if isinstance(value, str) else f"{value:,}" if value else "-"

@@ -41,7 +41,7 @@ from flujo_aros.cli.execute import (
     question_with,
 )
 from flujo_aros.cli.plan import check_deps, check_modules, check_ready, load, load_to_run, print_plan
-from flujo_aros.cli.render import fits, fitted_table
+from flujo_aros.cli.render import fitted_table
 from flujo_aros.cli.screen import (
     Text,
     print_json,
@@ -687,8 +687,7 @@ def _document(engine: Durable, row: RunRow) -> dict[str, Any]:
 
 
 def _table(engine: Durable, rows: Sequence[RunRow], width: int) -> Group:
-    """Return the runs with their notes: beside them, or below the table if it would be too wide."""
-    notes = {row.run_id: (_question(row) or _advice(engine, row) or "").partition("\n")[0] for row in rows}
+    """Return the runs, and their notes below the table."""
     cells = [
         {
             "run": Text(row.run_id[:12]),
@@ -698,10 +697,8 @@ def _table(engine: Durable, rows: Sequence[RunRow], width: int) -> Group:
         }
         for row in rows
     ]
-    noted = [{**cell, "note": Text(note)} for cell, note in zip(cells, notes.values(), strict=True)]
-    if any(notes.values()) and fits(noted, width):
-        return Group(fitted_table(noted, width))
-    below = [Text(f"{run_id[:12]}: {note}", overflow="fold") for run_id, note in notes.items() if note]
+    notes = [(row.run_id[:12], _question(row) or _advice(engine, row)) for row in rows]
+    below = [Text(f"{run}: {note.partition(chr(10))[0]}", overflow="fold") for run, note in notes if note]
     table = fitted_table(cells, width, folded={"blueprint": 12})
     return Group(table, *([Text(), *below] if below else []))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -26,6 +25,7 @@ from flujo_aros.cli.screen import (
     Text,
     complain,
     print_json,
+    print_lines,
     say,
     stderr_console,
     stdout_console,
@@ -499,7 +499,7 @@ def report_command(options: Report) -> None:
     story = args.recorded(options.run)
     page = report_html(story)
     if options.output == "-":
-        sys.stdout.buffer.write(page.encode())
+        print_lines(page)
         return
     file = Path(options.output or f"aros-{story.run.run_id[:8]}.html")
     write_file(file, page)

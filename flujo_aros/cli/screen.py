@@ -115,12 +115,12 @@ def worded(word: str | None) -> Text:
     return Text(word, style=STYLES.get(word, "")) if word else Text("-", style="dim")
 
 
-def print_json(value: Any, *, indent: int | None = 2) -> None:
+def print_json(value: Any) -> None:
     """Print a JSON document on stdout, unwrapped and uncoloured, so that it can be piped anywhere.
 
     Its strings are unchanged; on a terminal, control characters are escaped, which is equivalent JSON.
     """
-    document = json.dumps(value, indent=indent, ensure_ascii=not _encoding().lower().replace("-", "").startswith("utf"))
+    document = json.dumps(value, indent=2, ensure_ascii=not _encoding().lower().replace("-", "").startswith("utf"))
     if sys.stdout.isatty():
         document = visible_json(document)
     elif in_github():

@@ -270,14 +270,9 @@ class Candidate(Generic[T]):
 
     def fresh_copy(self) -> Candidate[T]:
         """Return a new, unread candidate at the same place."""
-        return Candidate(
-            self.start,
-            self.start + 1,
-            self.rank,
-            following=self.following,
-            replaces=self.replaces,
-            compared=self.compared,
-        )
+        fresh: Candidate[T] = Candidate(self.start, self.start + 1, self.rank, following=self.following)
+        fresh.replaces, fresh.compared = self.replaces, self.compared
+        return fresh
 
     def words(self) -> str:
         """Return the reason for its rejection, in one line."""
@@ -355,18 +350,11 @@ def judge(
     if (split := _find_split_text(parsed, text)) is not None:
         return candidate.mark_rejected(Reason.AMBIGUOUS, split)
     if _is_echo(parsed.node, contract.shape):
-        return candidate.mark_rejected(
-            Reason.ECHOED_SCHEMA, Issue("$", "echo", "it is the schema, not an answer to it")
-        )
-    bent = tuple(edit.start for edit in parsed.edits if edit.code in BRACKETS)
-    coercion = Coercion(
-        text,
-        ceiling=ceiling,
-        pristine=not parsed.edits,
-        bent=bent,
-        counts=contract.counts,
-        drops=not isinstance(contract.values, SchemaValues),
-    )
+        issue = Issue("$", "echo", "it is the schema, not an answer to it")
+        return candidate.mark_rejected(Reason.ECHOED_SCHEMA, issue)
+    pristine, bent = not parsed.edits, [edit.start for edit in parsed.edits if edit.code in BRACKETS]
+    counts, drops = contract.counts, not isinstance(contract.values, SchemaValues)
+    coercion = Coercion(text, ceiling=ceiling, pristine=pristine, bent=bent, counts=counts, drops=drops)
     value = coercion.value(parsed.node, contract.shape, None)
     candidate.edits += coercion.edits
     candidate.names = coercion.names
@@ -375,9 +363,8 @@ def judge(
     if contract.counts is not None:
         over = [edit for edit in over if edit.code != CLEANED]
     if any(edit.code == "truncated" for edit in over):
-        return candidate.mark_rejected(
-            Reason.TRUNCATED, Issue("$", "truncated", f"the text is cut off at character {candidate.end}")
-        )
+        issue = Issue("$", "truncated", f"the text is cut off at character {candidate.end}")
+        return candidate.mark_rejected(Reason.TRUNCATED, issue)
     if coercion.issues:
         unsure = any(issue.code in ("duplicate_key", "ambiguous") for issue in coercion.issues)
         reason = Reason.AMBIGUOUS if unsure else Reason.INVALID
@@ -465,9 +452,8 @@ def _find_split_text(parsed: Parsed, text: str) -> Issue | None:
     for one, two in pairwise(bare):
         gap = text[one.end : two.start]
         if gap.strip() == "," and "\n" not in gap and _has_one_item_per_line(text, one.start, two.end):
-            words = (
-                f"without quotes, the comma in {text[one.start : two.end][:60]!r} may or may not separate two strings"
-            )
+            both = text[one.start : two.end][:60]
+            words = f"without quotes, the comma in {both!r} may or may not separate two strings"
             return Issue("$", "unsure-quotes", words)
     ends = {edit.end for edit in bare}
     for edit in parsed.edits:
@@ -914,13 +900,11 @@ def _items_read(frames: list[Frame], before: list[int], parser: Parser) -> str:
 
 def _add_paths(parser: Parser, grown: int) -> list[Edit]:
     """Return the edits with positions in the original text."""
-    root, edits = parser.tree_so_far(), parser.edits
-    return [
-        edit._replace(
-            start=edit.start - grown, end=edit.end - grown, path=edit.path or path_of(steps_to(root, edit.start, {}))
-        )
-        for edit in edits
+    root = parser.tree_so_far()
+    found = [
+        edit if edit.path else edit._replace(path=path_of(steps_to(root, edit.start, {}))) for edit in parser.edits
     ]
+    return [edit._replace(start=edit.start - grown, end=edit.end - grown) for edit in found]
 
 
 def _json(value: Any) -> str:

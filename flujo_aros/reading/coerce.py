@@ -168,14 +168,8 @@ class Coercion:
         if node.kind == OBJECT:
             out: dict[str, Any] = {}
             for member in node.value:
-                self._put(
-                    out,
-                    member.key,
-                    self._copy_unconstrained(member.node, (path, member.key)),
-                    member,
-                    path,
-                    declared=False,
-                )
+                value = self._copy_unconstrained(member.node, (path, member.key))
+                self._put(out, member.key, value, member, path, declared=False)
             return out
         if node.kind == ARRAY:
             lists = sum(item.kind == ARRAY for item in node.value) if self.bent else 0
@@ -213,9 +207,8 @@ class Coercion:
         rest: list[Member] = []
         for member, name in zip(members, names, strict=True):
             if name is not None:
-                self._put(
-                    out, name, self.value(member.node, shape.member(name), (path, name)), member, path, declared=True
-                )
+                value = self.value(member.node, shape.member(name), (path, name))
+                self._put(out, name, value, member, path, declared=True)
             elif shape.keeps(member.key):
                 value = self.value(member.node, shape.member(member.key), (path, member.key))
                 self._put(out, member.key, value, member, path, declared=isinstance(shape.additional, Shape))
@@ -245,10 +238,9 @@ class Coercion:
                 self._issue((path, member.key), "ambiguous", doubt, member.node)
             elif where.name and taken.count(where.name) == 1 and not self._is_ambiguous_member(member, path):
                 self.names[id(member)] = where.name
-                self._edit(
-                    "near_miss_key", Risk.INFERRED, member.start, member.node.start, where.name, (path, where.name)
-                )
-                out[where.name] = self.value(member.node, shape.member(where.name), (path, where.name))
+                place = path, where.name
+                self._edit("near_miss_key", Risk.INFERRED, member.start, member.node.start, where.name, place)
+                out[where.name] = self.value(member.node, shape.member(where.name), place)
             elif where.name or where.unsure:
                 self._report_unmatched(member, where.name or where.unsure, path)
             elif undeclared.is_elision(member.node):
@@ -345,13 +337,10 @@ class Coercion:
             for inner in (part, *part.branches):
                 if inner.properties and (real := inner.keys.get(member.key)) is not None:
                     here = out.get(name)
+                    matters = undeclared.is_specific(member.key) and undeclared.is_substantive(member)
                     if not (is_dict(here) and real in here):
                         homes.append((name, inner))
-                    elif (
-                        undeclared.is_specific(member.key)
-                        and undeclared.is_substantive(member)
-                        and plain(member.node) != here[real]
-                    ):
+                    elif matters and plain(member.node) != here[real]:
                         self._report_unmatched(member, f"{name}.{real}", path)
                         return True
         if not homes:
@@ -532,26 +521,19 @@ class Coercion:
         numbers = len(items) > 1 and element.allows("integer") and not element.allows("string")
         if numbers and any(item.kind == BARE and _LEADING_ZERO.match(item.value) for item in items):
             return self._issue(path, "ambiguous", "digits after a comma that could belong to the number before it")
-        made = any(
-            e.code in LIST_CODES and e.path[:1] == (path,) for e in self.edits[mark:] if isinstance(e.path, tuple)
-        )
-        if (
-            made
-            and len(items) > 1
-            and shape.items is not None
-            and not any(item.kind in (ARRAY, OBJECT) for item in items)
-        ):
+        here = (edit for edit in self.edits[mark:] if isinstance(edit.path, tuple) and edit.path[0] is path)
+        if not any(edit.code in LIST_CODES for edit in here):
+            return values
+        kinds = [item.kind for item in items]
+        if len(items) > 1 and shape.items is not None and not (ARRAY in kinds or OBJECT in kinds):
             return self._issue(path, "ambiguous", "a list of lists is expected, and nothing shows where each one ends")
-        if made and not deeper and 0 < sum(item.kind == ARRAY for item in items) < len(items):
+        mixed = 0 < kinds.count(ARRAY) < len(items)
+        if mixed and not deeper:
             return self._issue(path, "ambiguous", "a list inside a list whose items must not be lists", node)
-        if made and ((self.bent and self._has_repaired_bracket(node)) or self._is_mixed(items, shape)):
+        bent = self.bent and self._has_repaired_bracket(node)
+        if bent or (mixed and element.allows("array") and not element.branches):  # only some are lists
             return self._issue(path, "ambiguous", _BENT)
         return values
-
-    def _is_mixed(self, items: list[Node], shape: Shape) -> bool:
-        """Return whether only some of the items are lists although all should be, so that a bracket may be missing."""
-        lists = sum(item.kind == ARRAY for item in items)
-        return 0 < lists < len(items) and shape.element(0).allows("array") and not shape.element(0).branches
 
     def _has_repaired_bracket(self, node: Node) -> bool:
         """Return whether a bracket was repaired inside a node, or right after it."""
@@ -571,17 +553,12 @@ class Coercion:
 
     def _misplaced_array(self, node: Node, shape: Shape, path: Path) -> Any:
         items: list[Node] = node.value
-        if (
-            len(items) == 1
-            and not _is_pair(items[0], shape)
-            and (found := self._read_as(items[0], shape, path, even_twice=True)) is not None
-        ):
+        may_unwrap = len(items) == 1 and not _is_pair(items[0], shape)
+        if may_unwrap and (found := self._read_as(items[0], shape, path, even_twice=True)) is not None:
             self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "", path)
             return found[0]
-        found_list = (
-            f"a list of {len(items)} items" if len(items) > 1 else "a list of one item" if items else "an empty list"
-        )
-        return self._issue(path, "type", f"expected {wanted_type(shape)}, found {found_list}", node)
+        size = f"a list of {len(items)} items" if len(items) > 1 else "a list of one item" if items else "an empty list"
+        return self._issue(path, "type", f"expected {wanted_type(shape)}, found {size}", node)
 
     # --- scalars ----------------------------------------------------------------------------------------------
 
@@ -595,9 +572,8 @@ class Coercion:
         if shape.allows("integer"):
             if float(value).is_integer():
                 if not self.pristine and _GROUP_OR_ZEROS.match(source):
-                    return self._issue(
-                        path, "ambiguous", f"{source} may be a decimal or {source.replace('.', '')}", node
-                    )
+                    words = f"{source} may be a decimal or {source.replace('.', '')}"
+                    return self._issue(path, "ambiguous", words, node)
                 return self._convert("whole-number", node, int(value), path, Risk.LOSSLESS)
             if risk_of(shape, self.ceiling) >= Risk.LOSSY:
                 return self._convert("rounded", node, round(value), path, Risk.LOSSY)
@@ -694,12 +670,10 @@ class Coercion:
             return self._type_issue(node, shape, path, f"the string {inside[:40]!r}")
         parsed = Parser(inside, 0, shape, ends=False).parse()
         if isinstance(parsed, Failure) or parsed.end != len(inside) or parsed.cut:
-            return self._issue(
-                path, "type", f"expected {wanted_type(shape)}, found a string that cannot be read as one", node
-            )
-        inner = Coercion(
-            inside, ceiling=self.ceiling, pristine=not parsed.edits, nested=self.nested + 1, drops=self.drops
-        )
+            words = f"expected {wanted_type(shape)}, found a string that cannot be read as one"
+            return self._issue(path, "type", words, node)
+        pristine, nested = not parsed.edits, self.nested + 1
+        inner = Coercion(inside, ceiling=self.ceiling, pristine=pristine, nested=nested, drops=self.drops)
         value = inner.value(parsed.node, shape, path)
         self.issues += inner.issues
         self._edit("stringified", Risk.INFERRED, node.start, node.end, inside, path)
@@ -768,12 +742,8 @@ class Coercion:
             if best is None or score < best[0]:
                 best = (score, value, edits, issues, dict(self.names), self.rest[mark[2] :])
                 chosen, tied = branch, False
-            elif (
-                score == best[0]
-                and not issues
-                and ((edits and value != best[1]) or score[1] or _is_labelled(node, edits))
-            ):
-                tied = True
+            elif score == best[0] and not issues:
+                tied = tied or bool((edits and value != best[1]) or score[1] or _is_labelled(node, edits))
             self._restore_state(mark)
             if score == (0, 0, -1, 0):
                 break
@@ -790,11 +760,8 @@ class Coercion:
         # the moved key may have named the alternative
         moved = labelled or any(edit.code == "moved_key" for edit in edits)
         named = _names_another(node, edits, rest, chosen, shape)
-        if (
-            tied
-            or named
-            or (not issues and (foreign or (moved and sum(fit(value, b) == AS_IS for b in shape.branches) > 1)))
-        ):
+        several = not issues and (foreign or (moved and sum(fit(value, b) == AS_IS for b in shape.branches) > 1))
+        if tied or named or several:
             return self._issue(path, "ambiguous", "the value can be read as more than one of the alternatives", node)
         if issues:
             self.members.append((path, chosen))

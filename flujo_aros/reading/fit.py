@@ -157,15 +157,11 @@ def _plan(shape: Shape) -> Plan:
     names = [name for name, real in shape.keys.items() if name == real]
     element = None if shape.prefix else shape.element(0)
     objects = shape.anything or (shape.choices is None and shape.allows("object"))
-    plan = Plan(
-        _scalars(shape),
-        {name: _place(shape.member(name)) for name in names},
-        shape.required if objects else None,
-        shape.anything or (shape.choices is None and shape.allows("array")),
-        None if element is None else _place(element),
-    )
-    shape.plan = plan
-    return plan
+    lists = shape.anything or (shape.choices is None and shape.allows("array"))
+    members = {name: _place(shape.member(name)) for name in names}
+    required, each = shape.required if objects else None, None if element is None else _place(element)
+    shape.plan = Plan(_scalars(shape), members, required, lists, each)
+    return shape.plan
 
 
 def _place(shape: Shape) -> Place:
@@ -317,11 +313,8 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
             or (name in _LENGTHS and inner.node.kind == ARRAY and value != len(inner.node.value))
         ):
             return f"{member.key!r} next to it says that this is not an answer"
-        if (
-            name not in _THOUGHTS
-            and isinstance(value, str)
-            and any(finds(value, shape, lambda: plain(inner.node)) for finds in (corrected_in, contradiction_in))
-        ):
+        said = value if name not in _THOUGHTS and isinstance(value, str) else ""
+        if any(finds(said, shape, lambda: plain(inner.node)) for finds in (corrected_in, contradiction_in) if said):
             return f"{member.key!r} next to it retracts or corrects it"
     return None
 

@@ -105,9 +105,8 @@ def _put_fields_on_lines(text: str, shape: Shape) -> str:
     lines = text.split("\n")
     found = [_LINE.fullmatch(line) for line in lines]
     begin = [line is not None and shape.knows(line["key"]) for line in found]
-    return "\n".join(
-        _JOINT.sub(move_to_own_line, line) if own else line for line, own in zip(lines, begin, strict=True)
-    )
+    parted = (_JOINT.sub(move_to_own_line, line) if own else line for line, own in zip(lines, begin, strict=True))
+    return "\n".join(parted)
 
 
 def _strip_key_markup(found: re.Match[str]) -> str:
@@ -235,9 +234,8 @@ def _without_emphasis(found: re.Match[str]) -> str:
 
 def read_scalar(raw: str, start: int, shape: Shape) -> Node | None:
     """Return the value of one line, or None if it is a placeholder or uncertain."""
-    raw = (
-        _COMMENT.sub("", raw).rstrip().removesuffix("```" if raw.count("`") == 3 else "").rstrip().rstrip(",").rstrip()
-    )
+    raw = _COMMENT.sub("", raw).rstrip()
+    raw = raw.removesuffix("```" if raw.count("`") == 3 else "").rstrip().rstrip(",").rstrip()
     raw = raw[:-2].rstrip() if raw.endswith("**") and not raw.startswith("**") and raw.count("**") == 1 else raw
     end = start + len(raw)
     if _PLACEHOLDER.fullmatch(raw) or _END_TAG.fullmatch(raw) or raw.startswith(("&quot;", "&#")):
@@ -299,10 +297,8 @@ class _Nested:
 
     def _is_whole(self, node: Node, shape: Shape) -> bool:
         if node.kind == ARRAY:
-            element = shape.element(0)
-            return bool(node.value) and all(
-                item.kind == OBJECT and self._is_whole(item, element) for item in node.value
-            )
+            items: list[Node] = node.value
+            return bool(items) and all(i.kind == OBJECT and self._is_whole(i, shape.element(0)) for i in items)
         names = {shape.name_of(m.key) for m in node.value}
         return node.kind == OBJECT and bool(shape.required) and shape.required <= names
 

@@ -749,12 +749,8 @@ class Parser:
         self.pos = pos + len(text[pos:stop].rstrip())
         if text[stop : stop + 1] == '"' and self._closes_after_quote(stop, member=member):
             self.pos = stop + 1
-            if (
-                '"' in raw
-                or "\\" in raw
-                or self._follows_bare_word()
-                or grammar.KEY_IN_TEXT.search(text, max(0, pos - _NEAR), pos)
-            ):
+            begins_before = self._follows_bare_word() or grammar.KEY_IN_TEXT.search(text, max(0, pos - _NEAR), pos)
+            if '"' in raw or "\\" in raw or begins_before:
                 raise self._expected("a value", raw, at=pos)
             self._log("missing-quote", INFERRED, pos, self.pos, raw)
             return Node(STRING, raw, pos, self.pos)
@@ -854,19 +850,16 @@ class Parser:
 
     def _read_digit_grouping(self, pos: int, comma: int, frame: Frame) -> bool:
         """Handle a comma inside `1,234,567` if the schema expects a number; without a schema it is ambiguous."""
-        wanted = frame.wanted
+        wanted, before = frame.wanted, self.text[pos:comma]
         self._await_character(comma + 4)
         ahead = grammar.THOUSANDS.match(self.text, comma + 1)
-        if ahead is None or "." in self.text[pos:comma]:
+        if ahead is None or "." in before:
             self._await_character(comma + 20)
             plain = wanted.allows("number") and not (wanted.anything or wanted.allows("string"))
             found = grammar.DECIMAL_COMMA.match(self.text, pos) if plain else None
             return found is not None and comma < found.end()
-        return (
-            wanted.allows("integer")
-            and not wanted.anything
-            and self.text[pos:comma].replace(",", "").lstrip("$€£+-").isdigit()
-        )
+        is_integer = wanted.allows("integer") and not wanted.anything
+        return is_integer and before.replace(",", "").lstrip("$€£+-").isdigit()
 
     def _closes_after_quote(self, quote: int, *, member: bool) -> bool:
         after = self._blank_end(quote + 1)
@@ -1012,7 +1005,9 @@ class Parser:
     def _pop(self) -> None:
         frame = self.stack.pop()
         plain = frame.plain
-        if self.growing and self._is_json(frame):  # the nodes take more memory than the value, and are rarely needed
+        is_plain = self.growing and len(self.edits) == frame.edits and len(frame.items) == len(plain)
+        if is_plain and find_json_end(self.text, frame.start) == self.pos:
+            # the nodes of valid JSON take more memory than the value, and are rarely needed
             node: Node = new_scanned(Scanned, (frame.kind, plain, frame.start, self.pos, self.source))
         else:
             node = new_node(Node, (frame.kind, frame.items, frame.start, self.pos))
@@ -1022,11 +1017,6 @@ class Parser:
             self._add(node, plain)
         else:
             self.root, self.plain = node, plain
-
-    def _is_json(self, frame: Frame) -> bool:
-        """Return whether a container that ends here is valid JSON without duplicate keys."""
-        kept = len(self.edits) == frame.edits and len(frame.items) == len(frame.plain)
-        return kept and find_json_end(self.text, frame.start) == self.pos
 
     # --- wrong and missing closers ------------------------------------------------------------------------------------
 
@@ -1176,11 +1166,10 @@ class Parser:
         closers = self._missing_closers()
         last = _CLOSERS_OF_LINE.search(comment[0])
         unquoted = bool(self.edits) and self.edits[-1].code == "unquoted-value"  # `a // b` may be a string
-        if last is None or unquoted or not closers or comment[0].startswith(("/*", "<!--")):
+        is_prose = comment[0].startswith(("/*", "<!--")) or any(mark in comment[0] for mark in '{["')
+        if last is None or unquoted or not closers or is_prose or "".join(last[0].split()) != closers:
             return comment.end()
-        if any(mark in comment[0] for mark in '{["'):
-            return comment.end()
-        lost = "".join(last[0].split()) == closers and _NOTHING_FOLLOWS.match(self.text, comment.end())
+        lost = _NOTHING_FOLLOWS.match(self.text, comment.end()) is not None
         return comment.start() + last.start() if lost else comment.end()
 
     def _await_skipped(self, pos: int) -> None:

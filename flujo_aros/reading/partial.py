@@ -275,13 +275,7 @@ class JsonPreview:
         """Add everything that the parser has read since the last call."""
         self.text = parser.text
         stack, levels = parser.stack, self.levels
-        same = len(levels)
-        if same > len(stack) or (same and levels[-1].frame is not stack[same - 1]):
-            same = next(
-                (at for at, pair in enumerate(zip(levels, stack, strict=False)) if pair[0].frame is not pair[1]),
-                min(len(levels), len(stack)),
-            )
-        while len(levels) > same:
+        while levels and (len(levels) > len(stack) or levels[-1].frame is not stack[len(levels) - 1]):
             level = levels.pop()
             self._take_in(level)
             if levels:
@@ -390,10 +384,9 @@ class JsonPreview:
         if shape.anything:
             return shape
         if shape.branches:
-            fitting = [branch for branch in shape.branches if branch.allows(kind)]
-            others = [branch for branch in shape.branches if not branch.allows(kind)]
-            sure = len(fitting) == 1 and not shape.properties and all(_cannot_be(other, kind) for other in others)
-            return self._resolve_shape(fitting[0], kind) if sure else None
+            likely = [branch for branch in shape.branches if branch.allows(kind) or not _cannot_be(branch, kind)]
+            sure = len(likely) == 1 and not shape.properties and likely[0].allows(kind)
+            return self._resolve_shape(likely[0], kind) if sure else None
         return shape if shape.allows(kind) and shape.choices is None else None
 
     # --- one container ----------------------------------------------------------------------------------------
@@ -560,12 +553,9 @@ class JsonPreview:
         if level.frame.kind == OBJECT:
             written = {member.key for member in level.frame.items}.union([level.frame.key] if level.frame.key else ())
         if level.frame.kind == ARRAY or any(key in known or not known for key in written - WRAPPING):
-            self._release()
-
-    def _release(self) -> None:
-        held, self._held = self._held, None
-        for path, inside in held or ():
-            self._make_final(path, inside)
+            held, self._held = self._held, None
+            for path, inside in held or ():
+                self._make_final(path, inside)
 
     def _make_final(self, path: Path, inside: Any) -> None:
         if not self.rules.finals:
@@ -586,22 +576,18 @@ class JsonPreview:
 
     def _follow_text(self, parser: Parser) -> None:
         opened = parser.opened
-        if self.open_text is not None and (
-            not self.levels or parser.certain[0] > self._open_start or self.levels[-1].frame is not self._open_frame
-        ):
+        here = self.levels[-1].frame if self.levels else None
+        if self.open_text is not None and (parser.certain[0] > self._open_start or here is not self._open_frame):
             self._restart()  # the preview differs from the actual string
             self.open_text, self._open_start = None, -1
-        if opened is None or opened.role == "key" or not self.levels:
+        if opened is None or opened.role == "key" or here is None:
             return
-        if self.open_text is None and not self._shows_text():
-            return
-        if self.open_text is not None and opened.start != self._open_start:
-            return  # a second part of the same text
-        if opened.start != self._open_start:
+        if self.open_text is None and self._shows_text():
             self.open_text, self._open_start, self._open_done = OpenText(), opened.start, opened.start + 1
-            self._open_frame = self.levels[-1].frame
+            self._open_frame = here
             self.open_text.pieces.append("")
-        if self.open_text is None or opened.at <= self._open_done:
+        # another start is that of a second part of the same text
+        if self.open_text is None or opened.start != self._open_start or opened.at <= self._open_done:
             return
         raw = self.text[self._open_done : min(opened.at, len(self.text))]
         found = _WHOLE_ESCAPES.match(raw) if "\\" in raw else None

@@ -77,7 +77,7 @@ from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, Tex
 from flujo_aros.reading.remainder import Span, prose_rest, rivalry
 from flujo_aros.reading.runaway import find_runaway
 from flujo_aros.reading.scalars import SURROGATE, placeholder_in
-from flujo_aros.reading.scanner import FENCED
+from flujo_aros.reading.scanner import without_fence
 
 T = TypeVar("T")
 _UNSEEN: Final = "\u200b\u200c\u200d\u2060\ufeff \t\r\n"
@@ -305,7 +305,7 @@ def _read_tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
         return Rejected(Reason.NO_JSON, (Issue("$", "missing_tag", words),), text)
     _, start, end, _ = pairs[-1]
     raw = text[start:end]
-    payload = _strip_fence(raw)
+    payload = without_fence(raw)
     if not payload.strip(_UNSEEN):
         words = f"there is nothing between <{contract.tag}> and </{contract.tag}>"
         return Rejected(Reason.NO_JSON, (Issue("$", "empty_payload", words),), text, raw)
@@ -314,7 +314,9 @@ def _read_tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
         return Rejected(Reason.AMBIGUOUS, (Issue("$", "nested_tag", words),), text, raw)
     if (rest := _find_leftover(text, pairs, contract)) is not None:
         return Rejected(Reason.AMBIGUOUS, (Issue("$", "leftover", rest),), text, raw)
-    repairs = (*_earlier_tag_repairs(text, pairs), *_other_forms(text, pairs[-1], contract.tag))
+    earlier = (((pair.start, pair.end), text[pair.start : pair.end][:80]) for pair in pairs[:-1])
+    aside = (Repair("earlier-tag", Risk.LOSSLESS, "$", span, inside, "") for span, inside in earlier)
+    repairs = (*aside, *_other_forms(text, pairs[-1], contract.tag))
     if contract.mode == "text":
         if placeholder_in(f'{contract.tag}: "{raw.strip()}"', (contract.tag,)) is not None:
             words = f"{raw.strip()!r} is a placeholder for a text"
@@ -416,18 +418,6 @@ def _payload_end(text: str, start: int, closes: re.Pattern[str]) -> re.Match[str
         return None
     after = _FENCE_CLOSE.match(text, end)
     return closes.match(text, after.end() if after else end)
-
-
-def _strip_fence(raw: str) -> str:
-    fence = FENCED.fullmatch(raw)
-    return (fence["inner"] if fence else raw).strip()
-
-
-def _earlier_tag_repairs(text: str, pairs: list[Pair]) -> tuple[Repair, ...]:
-    return tuple(
-        Repair("earlier-tag", Risk.LOSSLESS, "$", (pair.start, pair.end), text[pair.start : pair.end][:80], "")
-        for pair in pairs[:-1]
-    )
 
 
 def _other_forms(text: str, pair: Pair, tag: str) -> Iterator[Repair]:
@@ -565,15 +555,12 @@ def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
     strict = _parse_strict_json(text[start:end], "the block", text)
     if isinstance(strict, Rejected):
         return strict
-    issues = tuple(
-        Issue(
-            f"$.{key}", "missing" if key not in value else "null", f"the key {key!r} must be present and have a value"
-        )
-        for key in contract.keys
-        if value.get(key) is None
-    )
+    issues: list[Issue] = []
+    for key in (key for key in contract.keys if value.get(key) is None):
+        words = f"the key {key!r} must be present and have a value"
+        issues.append(Issue(f"$.{key}", "null" if key in value else "missing", words))
     if issues:
-        return Rejected(Reason.INVALID, issues, text, text[start:end])
+        return Rejected(Reason.INVALID, tuple(issues), text, text[start:end])
     return _with_prose(value, text, (start, end), ())
 
 
@@ -774,9 +761,8 @@ def _with_allowed_kind(outcome: Accepted[WrittenEvent], contract: EventContract,
 def event_of(written: WrittenEvent, contract: EventContract) -> Event:
     """Return an event as it was written, with an allowed kind."""
     defaults = {name: default for name, (_, default) in WELL_KNOWN.items() if name in contract.fields}
-    return Event.model_validate(
-        {**defaults, **written.model_dump(exclude_unset=True), "kind": event_kind(written.kind, contract)}
-    )
+    kind = event_kind(written.kind, contract)
+    return Event.model_validate({**defaults, **written.model_dump(exclude_unset=True), "kind": kind})
 
 
 def event_kind(written: str | None, contract: EventContract) -> str:
@@ -840,8 +826,7 @@ def speech_in(prose: str) -> str:
 
     Notes that a model writes for itself are not speech; only such a quotation in them is kept.
     """
-    fence = FENCED.fullmatch(prose)
-    text = fence["inner"].strip() if fence else prose
+    text = without_fence(prose)
     is_note = _NOTE.search(text) is not None or (_INTENT.search(text) is not None and _WRITING.search(text) is not None)
     may_be_note = is_note or _PERHAPS.search(text) is not None
     labelled = (_LABELLED if may_be_note else _LABELLED_LINE).findall(text)

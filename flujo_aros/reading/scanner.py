@@ -90,6 +90,12 @@ FENCED: Final = expression(
 """A text that is a single fence, and its content."""
 
 
+def without_fence(text: str) -> str:
+    """Return the stripped content of a text that is a single fence, or the stripped text."""
+    fence = FENCED.fullmatch(text)
+    return (fence["inner"] if fence else text).strip()
+
+
 _LONE_FENCE: Final = expression(r"(?!\s*[\"'“])[^<`~{\[◁]*```(?:json|JSON)?[ \t]*\n\s{0,80}(?=\{\s{0,80}[\"}]|\[)")
 _ANY_MARK: Final = expression(rf"[<`~{{\[◁]|\n{ROLE_HEADER}", re.I)
 
@@ -272,13 +278,8 @@ class Scanner:
             ends = not self.growing and self.text.startswith(".", citation.end())
             if not ends or _ANNOUNCES_LIST.search(self.text, max(0, start - _NEAR), start):
                 return False
-        if (
-            citation
-            and self.lists
-            and not self.growing
-            and "," in citation[0]
-            and not self.text[citation.end() :].strip(" \t\r\n.;)")
-        ):
+        several = citation is not None and self.lists and not self.growing and "," in citation[0]
+        if citation is not None and several and not self.text[citation.end() :].strip(" \t\r\n.;)"):
             return False
         if citation is None and not _CHECKBOX_OR_LINK.matches(self.text, start, growing=self.growing):
             return False

@@ -273,11 +273,8 @@ class Search(Generic[T]):
         if len(self.found) == 1 and self.found[0].rank != INLINE and not self.scanner.reasoned_to:
             return self._accept(self.found[0]) if self.found[0].fits else None
         inline = any(candidate.rank == INLINE for candidate in self.found)
-        if (
-            inline
-            and all(self._is_known_line(c.start) for c in self.found)
-            and (lines := self._read_lines()) is not None
-        ):
+        may_be_lines = inline and all(self._is_known_line(candidate.start) for candidate in self.found)
+        if may_be_lines and (lines := self._read_lines()) is not None:
             return lines
         if inline and (declined := _CANNOT.search(self.text)) is not None:
             self.found = [c for c in self.found if not self._is_illustration(c, declined.end())]
@@ -299,10 +296,8 @@ class Search(Generic[T]):
         candidate: Candidate[T] = Candidate(start, start + 1, place.rank)
         self._try(candidate, quick=False)
         self.text = whole
-        candidate.edits = [
-            e._replace(start=max(start, e.start - 1), end=max(start, e.end - 1)) for e in candidate.edits
-        ]
-        candidate.edits.append(Edit("missing-opener", Risk.INFERRED, start, start, "{", "$"))
+        edits = [e._replace(start=max(start, e.start - 1), end=max(start, e.end - 1)) for e in candidate.edits]
+        candidate.edits = [*edits, Edit("missing-opener", Risk.INFERRED, start, start, "{", "$")]
         if candidate.node is not None:
             candidate.node = moved(candidate.node, -1)
         candidate.end = max(candidate.end - 1, start)
@@ -381,10 +376,8 @@ class Search(Generic[T]):
             self._look_back(self.latest)
         fits = candidate.fits
         if fits and self._is_fragment(candidate, self.before):
-            candidate.mark_rejected(
-                Reason.MALFORMED, Issue("$", "fragment", "it is part of something that cannot be read")
-            )
-            fits = False
+            fits, words = False, "it is part of something that cannot be read"
+            candidate.mark_rejected(Reason.MALFORMED, Issue("$", "fragment", words))
         end = max(candidate.end, candidate.start + 1)
         self.at = self.before = end
         self.budget -= end - candidate.start + 64
@@ -952,18 +945,11 @@ class Search(Generic[T]):
 
     def _read_quoted(self) -> Reading[T] | None:
         """Read an answer that is written as one JSON string, or enclosed in quotes."""
-        text = self.text.strip().lstrip("\ufeff").strip()
-        if (fence := scanner.FENCED.fullmatch(text)) is not None:
-            text = fence["inner"].strip()
+        text = scanner.without_fence(self.text.strip().lstrip("\ufeff").strip())
         if self.shape.anything and text and find_json_end(text, 0) == len(text):
             return None  # a string that contains JSON is a value of this contract
-        if (
-            not self._is_empty()
-            or self.nested >= NESTED
-            or len(text) < 3
-            or text[0] not in _CITE_QUOTES
-            or text[-1] not in "\"'”’`"
-        ):
+        quoted = len(text) > 2 and text[0] in _CITE_QUOTES and text[-1] in "\"'”’`"
+        if not quoted or self.nested >= NESTED or not self._is_empty():
             return None
         inner = unescape(text[1:-1]).value if "\\" in text else text[1:-1]
         # These characters are never intended: `\frac` and `\beta` lost a backslash.
@@ -1097,15 +1083,9 @@ class Search(Generic[T]):
         broken = next((c for c in self.found if c.reason in UNREADABLE and self._is_in_a_row(c, chosen)), None)
         if broken is not None:
             return self._rejection(broken.reason or Reason.MALFORMED, broken.issues, broken)
-        rivals = [
-            c
-            for c in self.found
-            if not c.fits
-            and c.reason is not Reason.ECHOED_SCHEMA
-            and not self._is_code(c, chosen)
-            and (self.shape.only_lists or c.start > chosen.start)
-            and self._is_answer(c, chosen)
-        ]
+        others = [c for c in self.found if not c.fits and c.reason is not Reason.ECHOED_SCHEMA]
+        behind = [c for c in others if self.shape.only_lists or c.start > chosen.start]
+        rivals = [c for c in behind if not self._is_code(c, chosen) and self._is_answer(c, chosen)]
         if not rivals:
             return None
         words = "the reply has another answer that does not fit"
@@ -1187,11 +1167,8 @@ class Search(Generic[T]):
     ) -> Reading[T]:
         """Accept a candidate. `picked` says that `others`, which also satisfy the contract, were left out."""
         text = self.text
-        if (
-            self.pick != "first"
-            and self.contract.counts is None
-            and (rest := self._find_objection(candidate)) is not None
-        ):
+        looks = self.pick != "first" and self.contract.counts is None
+        if looks and (rest := self._find_objection(candidate)) is not None:
             return self._rejection(Reason.AMBIGUOUS, (rest,), candidate)
         edits = list(candidate.edits)
         code = "fence" if candidate.rank <= FENCE else "prose-around"
@@ -1279,9 +1256,8 @@ def _is_item(value: object, shape: Shape) -> bool:
     if not is_dict(value) or len(value) < _FEWEST_KEYS:
         return False
     items = [part.element(0) for part in shape.properties.values() if part.allows("array")]
-    return any(
-        has_required(value, kind) and all(map(kind.knows, value)) for item in items for kind in (item, *item.branches)
-    )
+    kinds = [kind for item in items for kind in (item, *item.branches)]
+    return any(has_required(value, kind) and all(map(kind.knows, value)) for kind in kinds)
 
 
 _FEWEST_KEYS: Final = 2

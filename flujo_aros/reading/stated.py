@@ -114,8 +114,6 @@ def is_limited(behind: str, value: object, choices: tuple[Any, ...] | None) -> b
         return "?" in behind or _OPPOSITE[value].search(behind) is not None
     if choices is None:
         return any(_DIGIT.search(said) and phrases.CONDITION.search(said) for said in _SENTENCE.split(behind))
-    others = [choice for choice in choices if isinstance(choice, str) and choice != value]
-    return any(
-        re.search(rf"(?<![\w'’-]){re.escape(other)}{_NO_ARTICLE}", behind, re.I if len(other) > _A_WORD else 0)
-        for other in others
-    )
+    others = [(choice, len(choice) > _A_WORD) for choice in choices if isinstance(choice, str) and choice != value]
+    said = ((rf"(?<![\w'’-]){re.escape(other)}{_NO_ARTICLE}", re.I if long else 0) for other, long in others)
+    return any(re.search(pattern, behind, flags) for pattern, flags in said)

@@ -280,13 +280,10 @@ def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
         if _COLON_LATER.match(text, after):
             return True
         await_end(text, after + 600, growing=around.growing)
-    key = text[start : min(at, start + _LOOK_BACK)]
-    return (
-        at - start <= _LOOK_BACK
-        and ":" not in key
-        and char in _VALUE_BEGINS
-        and (around.shape.knows(key) or key.isidentifier())
-    )
+    if at - start > _LOOK_BACK or char not in _VALUE_BEGINS:
+        return False
+    key = text[start:at]
+    return ":" not in key and (around.shape.knows(key) or key.isidentifier())
 
 
 def _item_without_comma(around: Surroundings, start: int, at: int, after: int) -> bool:
@@ -512,7 +509,8 @@ def is_doubtful(code: str, text: str, quotes: tuple[str, str], *, element: bool)
     `text` is the content that the string would have, and `quotes` are the marks around it.
     """
     if code == "inner-quote":
-        return _holds_json(text, *quotes) or (element and _has_unpaired_quote(text))
+        odd = element and text.count('"') % 2 == 1  # after a digit, a quote without a partner may mean inches
+        return (odd and _INCH_MARK.search(text) is None) or _holds_json(text, *quotes)
     if code == "doubled-quotes":
         return _SWALLOWED.search(text) is not None or _NO_BEGIN.match(text) is not None
     return code == "missing-quote" and _may_have_ended_earlier(text, quotes[0])
@@ -541,8 +539,3 @@ def _holds_json(text: str, quote: str, last: str) -> bool:
     if quote == '"' and _CLOSES_FIRST.match(text) is not None:
         return True
     return _UNSURE.search(text) is not None or (odd and lone)
-
-
-def _has_unpaired_quote(text: str) -> bool:
-    """Return whether one quote has no partner; after a digit it may mean inches."""
-    return text.count('"') % 2 == 1 and _INCH_MARK.search(text) is None

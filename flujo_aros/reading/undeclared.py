@@ -344,13 +344,11 @@ def differs(one: object, two: object, key: str, name: str) -> bool:
         return True
     added = set(words_of(key)) ^ set(words_of(name))
     mine, its = one.casefold(), two.casefold()
-    is_free = (
-        added <= _NAMING
-        or _part_after_prefix(fold(key), fold(name)) in _COMPOUNDS
-        or (_DATE.match(one) and _DATE.match(two))
-    )
-    typo = _is_typo(fold(key), fold(name), words_of(key), words_of(name))
-    return bool(is_free or typo) and mine not in its and its not in mine
+    if mine in its or its in mine:
+        return False
+    is_compound = _part_after_prefix(fold(key), fold(name)) in _COMPOUNDS
+    is_free = added <= _NAMING or is_compound or (_DATE.match(one) and _DATE.match(two))
+    return bool(is_free) or _is_typo(fold(key), fold(name), words_of(key), words_of(name))
 
 
 _COMPOUNDS: Final = word_set("name no num nr number")
@@ -507,19 +505,13 @@ def place(
         near = [name for name, shape in empty.items() if shape.allows("boolean")]
     found = {name: max(likeness(member.key, key) for key in (*written.get(name, ()), name)) for name in near}
     bare = core_name(member, own)
-    for name in found if bare else ():
-        if likeness(bare, name) is Likeness.SURE and (
-            not isinstance(member.node.value, bool) or empty[name].allows("boolean")
-        ):
-            found[name] = Likeness.SURE
-    for name, how in found.items():
-        if how is Likeness.LIKE and _is_choice(member.node, empty[name]) and _is_choice_key(member.key, name):
-            found[name] = Likeness.SURE
-    sure = [
-        name
-        for name, how in found.items()
-        if how is Likeness.SURE or (how is Likeness.SAME and fits(member.node, name))
-    ]
+    is_truth = isinstance(member.node.value, bool)
+    for name, shape in ((name, empty[name]) for name in found):
+        may_be = bool(bare) and (not is_truth or shape.allows("boolean")) and likeness(bare, name) is Likeness.SURE
+        chooses = found[name] is Likeness.LIKE and _is_choice(member.node, shape) and _is_choice_key(member.key, name)
+        found[name] = Likeness.SURE if may_be or chooses else found[name]
+    same = [name for name, how in found.items() if how is Likeness.SAME and fits(member.node, name)]
+    sure = [name for name, how in found.items() if how is Likeness.SURE or name in same]
     if sure:
         fitting = [name for name in sure if fits(member.node, name)]
         return Placement(fitting[0]) if len(sure) == len(fitting) == 1 else Placement(unsure=(fitting or sure)[0])
@@ -530,26 +522,18 @@ def place(
     if len(made_of) == 1 and not words & _OTHER and not _contrast(words, set(words_of(made_of[0]))):
         return Placement(made_of[0])
     vague = words <= _GENERIC  # `id` is no evidence for `trace_id` if its type differs
-    like = [
-        name
-        for name, how in found.items()
-        if how in (Likeness.LIKE, Likeness.SAME)
-        and fits(member.node, name)
-        and not (vague and not _is_of_type(member.node, empty[name]))
-    ]
-    like = like or [
-        name
-        for name, how in found.items()
-        if how in (Likeness.LIKE, Likeness.SAME) and _holds_a_number(member.node, empty[name])
-    ]
-    like = like or [
-        name for name, shape in empty.items() if _names_field(member.node, name) and shape.allows("boolean")
-    ]
+    alike = [name for name, how in found.items() if how in (Likeness.LIKE, Likeness.SAME)]
+    typed = [name for name in alike if not vague or _is_of_type(member.node, empty[name])]
+    like = (
+        [name for name in typed if fits(member.node, name)]
+        or [name for name in alike if _holds_a_number(member.node, empty[name])]
+        or [name for name in empty if _names_field(member.node, name) and empty[name].allows("boolean")]
+    )
     if like or made_of:
         return Placement(unsure=(like or made_of)[0])
     if (words <= _BOOKKEEPING and not words <= _WHEN) or words <= _WORKING:
         return Placement()
-    if member.node.kind == OBJECT and _holds_one_of(member.node, written):
+    if member.node.kind == OBJECT and any(part.key in written for part in member.node.value):
         return Placement()  # it groups declared fields
     foreign = not member.key.isascii() and "".join(written).isascii()  # a translated key
     distinctive = (
@@ -589,10 +573,6 @@ def _is_choice_key(key: str, name: str) -> bool:
 
 
 _SORTS: Final = _stems("type kind class category level choice option mode value name")
-
-
-def _holds_one_of(node: Node, names: Mapping[str, object]) -> bool:
-    return any(part.key in names for part in node.value)
 
 
 def _holds_a_number(node: Node, shape: Shape) -> bool:
@@ -691,10 +671,8 @@ def _objects_of(shape: Shape) -> Iterator[Shape]:
 def _is_made_for(node: Node, shape: Shape) -> bool:
     """Return whether an object, or every object in a list, has exactly the keys of the objects that a field holds."""
     if node.kind == ARRAY and node.value:
-        lists = [shape, *shape.branches]
-        return any(
-            part.items is not None and all(_is_made_for(item, part.items) for item in node.value) for part in lists
-        )
+        kinds = [part.items for part in (shape, *shape.branches) if part.items is not None]
+        return any(all(_is_made_for(item, kind) for item in node.value) for kind in kinds)
     if node.kind != OBJECT:
         return False
     written = {fold(member.key) for member in node.value}

@@ -160,8 +160,9 @@ def _plan(shape: Shape) -> Plan:
     lists = shape.anything or (shape.choices is None and shape.allows("array"))
     members = {name: _place(shape.member(name)) for name in names}
     required, each = shape.required if objects else None, None if element is None else _place(element)
-    shape.plan = Plan(_scalars(shape), members, required, lists, each)
-    return shape.plan
+    plan = Plan(_scalars(shape), members, required, lists, each)
+    shape.plan = plan
+    return plan
 
 
 def _place(shape: Shape) -> Place:

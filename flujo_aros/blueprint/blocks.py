@@ -118,9 +118,12 @@ def _declares(kind: Any) -> Callable[[type[B]], type[B]]:
     """Add the options of a kind of step, or of an agent, to the keys that a block declares itself."""
 
     def extended(base: type[B]) -> type[B]:
-        known: dict[str, Any] = getattr(kind, "model_fields", {})
-        options = {key: (each.annotation, each) for key, each in known.items() if key not in base.model_fields}
-        made = create_model(base.__name__, __base__=base, **options or Kind(kind).members(base.model_fields))
+        options: dict[str, Any] = (
+            {key: (each.annotation, each) for key, each in kind.model_fields.items() if key not in base.model_fields}
+            if issubclass(kind, BaseModel)
+            else Kind(kind).members(base.model_fields)
+        )
+        made = create_model(base.__name__, __base__=base, **options)
         made.__doc__ = base.__doc__
         return made
 

@@ -100,7 +100,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     plain = _normalize(loading, node, kind)
     _check_stages(loading, node, plain)
     name = str(plain.get("name"))
-    where = around.at(around.path, f"{around.name}/{name}" if around.name else name)
+    where = replace(around, name=f"{around.name}/{name}" if around.name else name)
     loading.located.append(Located(None, written, where.path, where.name))
     block = loading.block(blocks.BLOCKS[kind], node, plain)
     making = Making(loading, node, where)

@@ -248,13 +248,9 @@ class Where:
     conversation: bool = False
     """Whether an enclosing loop continues the conversation of its agents."""
 
-    def at(self, path: str, name: str | None = None) -> Where:
-        """Return another position with the same names before it."""
-        return Where(path, self.name if name is None else name, self.before, self.conversation)
-
     def body(self, key: str, scope: str = "") -> Where:
         """Return the position of a body under this key, whose steps are named after this scope."""
-        return self.at(f"{self.path}.{key}", f"{self.name}/{scope}" if scope else self.name)
+        return replace(self, path=f"{self.path}.{key}", name=f"{self.name}/{scope}" if scope else self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,10 +258,6 @@ class Frame:
     """The messages of earlier agents, oldest first."""
     trusts: Trusts = field(default_factory=Trusts)
 
-    def seeing(self, outputs: Mapping[str, Any]) -> Frame:
-        """Return the same frame with other outputs."""
-        return replace(self, outputs=outputs, trusts=replace(self.trusts, outputs=dict(self.trusts.outputs)))
-
     def trust_of(self, step: PipelineStep) -> Trust:
         """Return the lowest trust among the values that a step reads here."""
         readers: list[InputTemplate | Condition] = [*step.templates, *step.conditions]
@@ -306,7 +302,7 @@ class Execution:
     async def steps(self, steps: Sequence[PipelineStep], frame: Frame, scope: str = "") -> BodyResult:
         """Run steps one after the other, until one has no result for the next."""
         outer, own = dict(frame.outputs), dict[str, Any]()
-        seen = frame.seeing(outer)
+        seen = replace(frame, outputs=outer, trusts=replace(frame.trusts, outputs=dict(frame.trusts.outputs)))
         degraded = result = None
         said: Conversation = ()
         for step, following in zip(steps, (*steps[1:], None), strict=True):

@@ -191,7 +191,7 @@ def _majority(values: Mapping[str, Any]) -> Any:
 
 
 REDUCERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
-    "keys": list,
+    "keys": list[str],
     "values": lambda values: list(values.values()),
     "union": _union,
     "concat": _concat,

@@ -344,15 +344,8 @@ def handed_on(result: StepResult[Any], following: PipelineStep | None) -> Any:
     Such a text becomes `{"text": …}` if the next step needs a mapping, because its function takes one or its templates
     use `previous_step.text`.
     """
-    value = result.handed_on
-    if (
-        isinstance(result.outcome, Degraded)
-        and isinstance(value, str)
-        and following is not None
-        and _needs_mapping(following)
-    ):
-        return {DEGRADED_KEY: value}
-    return value
+    wraps = isinstance(result.outcome, Degraded) and following is not None and _needs_mapping(following)
+    return {DEGRADED_KEY: result.handed_on} if wraps else result.handed_on
 
 
 def mergeable(step: PipelineStep) -> bool | None:

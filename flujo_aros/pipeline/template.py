@@ -785,10 +785,11 @@ class ShapedInput:
     def __init__(self, source: Mapping[str, Any] | list[Any], *, where: Where | str) -> None:
         self._where = where
         try:
-            self._shape = _compile(source, where, "")
+            found: list[InputTemplate] = []
+            self._shape = _compile(source, where, "", found)
         except RecursionError as error:
             raise TemplateError(f"{where} is nested too deeply", key=option_of(where)) from error
-        self.templates = tuple(_templates(self._shape))
+        self.templates = tuple(found)
         self.gives_mapping = isinstance(source, Mapping)
 
     def text(self, names: Mapping[str, Any]) -> str:
@@ -824,29 +825,20 @@ def compile_input(source: object, *, where: Where | str) -> Input:
     raise TemplateError(message, key=option_of(where))
 
 
-def _compile(source: object, where: Where | str, path: str) -> Any:
+def _compile(source: object, where: Where | str, path: str, found: list[InputTemplate]) -> Any:
+    """Return a part of an input with each string as a template, which is also added to `found`."""
     if isinstance(source, str):
         inside = path[1:]
         here = replace(where, inside=inside) if isinstance(where, Where) else f"{where}, at {inside}"
-        return InputTemplate(source, where=here if path else where)
+        found.append(InputTemplate(source, where=here if path else where))
+        return found[-1]
     if isinstance(source, Mapping):
         members = cast("Mapping[object, object]", source)
-        return {str(key): _compile(value, where, f"{path}.{key}") for key, value in members.items()}
+        return {str(key): _compile(value, where, f"{path}.{key}", found) for key, value in members.items()}
     if isinstance(source, (list, tuple)):
         elements = cast("list[object]", source)
-        return [_compile(value, where, f"{path}.{index}") for index, value in enumerate(elements)]
+        return [_compile(value, where, f"{path}.{index}", found) for index, value in enumerate(elements)]
     return source
-
-
-def _templates(shape: object) -> Iterator[InputTemplate]:
-    if isinstance(shape, InputTemplate):
-        yield shape
-    elif isinstance(shape, dict):
-        for value in cast("dict[str, object]", shape).values():
-            yield from _templates(value)
-    elif isinstance(shape, list):
-        for value in cast("list[object]", shape):
-            yield from _templates(value)
 
 
 def _render(shape: Any, names: Mapping[str, Any]) -> Any:

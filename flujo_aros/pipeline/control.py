@@ -32,11 +32,11 @@ from flujo_aros.pipeline.model import (
     Pipeline,
     PipelineStep,
     StepContext,
-    StepOutputs,
     TakesInput,
     as_body,
     bodies_in,
     put_bodies,
+    step_outputs,
 )
 from flujo_aros.pipeline.modules import REFERENCE, FunctionLike, called
 from flujo_aros.pipeline.names import Read, Where
@@ -314,7 +314,7 @@ class Loop(PipelineStep):
         return {"index": index, "iteration": index + 1, "loop": loop}
 
     def _names(self, index: int, ended: BodyResult, context: StepContext, shared: SharedContext) -> dict[str, Any]:
-        steps = StepOutputs({**context.outputs, **ended.outputs})
+        steps = step_outputs({**context.outputs, **ended.outputs})
         return {**context.names(shared), **self._variables(index), "previous_step": ended.value, "steps": steps}
 
     def _update(self, names: Mapping[str, Any], shared: SharedContext, trust: Trust) -> None:

@@ -38,7 +38,7 @@ from flujo_aros.pipeline.options import (
 )
 from flujo_aros.pipeline.results import BodyResult, DeferredWork, OnDegraded, T_co
 from flujo_aros.pipeline.template import Input, InputTemplate, compile_input
-from flujo_aros.pipeline.values import INITIAL_PROMPT, SharedContext
+from flujo_aros.pipeline.values import INITIAL_PROMPT, Computed, SharedContext
 from flujo_aros.spelling import nearest, short
 from flujo_aros.usage import Allowance, Usage
 
@@ -50,23 +50,9 @@ if TYPE_CHECKING:
 U = TypeVar("U", default=Any)
 
 
-class StepOutputs(Mapping[str, Any]):
-    """`steps` in templates: the value of each step by name, as `output`, `result` or `value`."""
-
-    __slots__ = ("_values",)
-
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = values
-
-    def __getitem__(self, name: str) -> Any:
-        value = self._values[name]
-        return {"output": value, "result": value, "value": value}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+def step_outputs(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `steps` for templates: the value of each step by name, as `output`, `result` or `value`."""
+    return Computed(values, lambda name: dict.fromkeys(OUTPUT_NAMES, values[name]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +118,7 @@ class StepContext:
             **self.variables,
             "input": self.input,
             "previous_step": self.previous,
-            "steps": StepOutputs(self.outputs),
+            "steps": step_outputs(self.outputs),
             "context": {INITIAL_PROMPT: self.input, **context},
         }
 

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, wraps
+from functools import cached_property, lru_cache, partial, wraps
 from itertools import accumulate
 from types import TracebackType
 from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast
@@ -44,7 +44,7 @@ from flujo_aros.pipeline.names import (
     template_error,
 )
 from flujo_aros.pipeline.options import Option, anything
-from flujo_aros.pipeline.values import as_json, as_parts, as_text, kind_of, reject_content
+from flujo_aros.pipeline.values import Computed, as_json, as_parts, as_text, kind_of, reject_content
 from flujo_aros.spelling import nearest, short
 
 W = TypeVar("W")
@@ -87,8 +87,8 @@ def members_of(obj: Any) -> Mapping[Any, Any] | None:
         return cast("Mapping[object, Any]", obj)
     names = field_names(cast("type[object]", type(obj)))
     if names is not None:
-        return _Fields(obj, [*names, *(getattr(obj, "model_extra", None) or {})])
-    return _Fields(obj, _LOOP_NAMES) if isinstance(obj, LoopContext) else None
+        return Computed([*names, *(getattr(obj, "model_extra", None) or {})], partial(getattr, obj))
+    return Computed(_LOOP_NAMES, partial(getattr, obj)) if isinstance(obj, LoopContext) else None
 
 
 def field_names(kind: type[object]) -> list[str] | None:
@@ -118,25 +118,6 @@ def unparsed(obj: object) -> str:
     if isinstance(obj, str) and obj.lstrip()[:1] in ("{", "["):
         return " that contains JSON, and strings are not parsed: to pass JSON as the input of a run, use --input-json"
     return ""
-
-
-class _Fields(Mapping[str, Any]):
-    """The named fields of an object as a mapping, each read on access."""
-
-    def __init__(self, obj: Any, names: Iterable[str]) -> None:
-        self._obj = obj
-        self._names = tuple(names)
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._names:
-            raise KeyError(name)
-        return getattr(self._obj, name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
 
 _LOOP_NAMES: Final = ("index", "index0", "first", "last", "length", "revindex", "revindex0")

@@ -6,7 +6,7 @@ All steps may read the context, and only the writes of successful steps change i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import Error as CopyError
 from copy import deepcopy
 from math import inf, isfinite
@@ -20,6 +20,27 @@ from flujo_aros.host import has_content, is_content, why_no_text
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Trust
 from flujo_aros.spelling import nearest
+
+
+class Computed(Mapping[str, Any]):
+    """A mapping whose values are computed on each access, such as the fields of an object."""
+
+    __slots__ = ("_names", "_value")
+
+    def __init__(self, names: Collection[str], value: Callable[[str], Any]) -> None:
+        self._names = names
+        self._value = value
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._value(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def as_plain(value: Any) -> Any:

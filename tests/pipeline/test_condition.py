@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from flujo_aros import TemplateError, check
 from flujo_aros.pipeline.condition import Condition
-from flujo_aros.pipeline.model import StepOutputs
+from flujo_aros.pipeline.model import step_outputs
 from flujo_aros.pipeline.names import Read
 
 
@@ -30,7 +30,7 @@ class Order(BaseModel):
 NAMES: dict[str, Any] = {
     "input": "a ticket",
     "previous_step": {"status": "done", "n": 3, "lines": [{"t": 1}, {"t": 2}], "none": None},
-    "steps": StepOutputs({"a": {"k": "Ok: x"}, "order": Order()}),
+    "steps": step_outputs({"a": {"k": "Ok: x"}, "order": Order()}),
     "context": {"counter": 3, "value": "a"},
     "loop": {"iteration": 2},
 }

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flujo_aros import TemplateError
-from flujo_aros.pipeline.model import StepOutputs
+from flujo_aros.pipeline.model import step_outputs
 from flujo_aros.pipeline.names import Read
 from flujo_aros.pipeline.template import InputTemplate, translate
 
 NAMES: dict[str, Any] = {
     "input": "a ticket",
     "previous_step": {"text": "hi", "items": ["x", "y"], "none": None},
-    "steps": StepOutputs({"a": {"k": "v", "result": 7}, "my step": [1, 2]}),
+    "steps": step_outputs({"a": {"k": "v", "result": 7}, "my step": [1, 2]}),
     "context": {"initial_prompt": "go", "empty": [], "by": {"one": 1, "two": 2}},
 }
 

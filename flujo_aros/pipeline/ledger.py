@@ -103,14 +103,9 @@ class Settlement(Generic[T]):
 
     @classmethod
     def of(cls, body: BodyResult, *, what: str = "") -> Settlement[Any]:
-        """Return the result of a body, passed on unchanged; `what` names the body if it failed."""
-        if body.failed is not None:
-            return cls.because_of(body.failed, what)
-        return cls(body.outcome, cause=body.degraded, writes=body.writes)
-
-    @classmethod
-    def because_of(cls, cause: StepResult[Any], what: str = "") -> Settlement[Any]:
-        """Return the failure of a step because a nested step failed."""
+        """Return the result of a body, passed on unchanged, or its failure; then `what` names the body."""
+        if (cause := body.failed) is None:
+            return cls(body.outcome, cause=body.degraded, writes=body.writes)
         reason = f"step {cause.name!r} {cause.status.value}: {cause.error or cause.status.value}"
         outcome = cause.outcome if isinstance(cause.outcome, Rejected) else None
         error = f"{what} failed: {reason}" if what else reason

@@ -180,23 +180,17 @@ def _found_in(name: str, entries: Sequence[str]) -> ModuleSpec | None:
     of them.
     """
     parts: list[str] = []
-    for spec in _specs(name, entries):
-        if spec.loader is not None:
+    for entry in entries:
+        finder = pkgutil.get_importer(entry)
+        spec = None if finder is None else cast("_Finder", finder).find_spec(name)
+        if spec is not None and spec.loader is not None:
             return spec
-        parts += spec.submodule_search_locations or ()
+        parts += (spec and spec.submodule_search_locations) or ()
     if not parts:
         return None
     namespace = ModuleSpec(name, None, is_package=True)
     namespace.submodule_search_locations = parts
     return namespace
-
-
-def _specs(name: str, entries: Sequence[str]) -> Iterator[ModuleSpec]:
-    for entry in entries:
-        finder = pkgutil.get_importer(entry)
-        spec = None if finder is None else cast("_Finder", finder).find_spec(name)
-        if spec is not None:
-            yield spec
 
 
 def _same(one: str, other: str) -> bool:

@@ -228,14 +228,11 @@ class SharedContext:
             data = _fields(typed)
         self.data, self.typed = data, typed
         self.writes += tuple(writes)
-        for path, _ in writes:
-            self._trust(path, (trusts or {}).get(path, trust))
-
-    def _trust(self, path: Path, trust: Trust) -> None:
-        """Set the trust of the value at a path, replacing that of the previous value and its parts."""
-        self.trusts = {other: known for other, known in self.trusts.items() if other[: len(path)] != path}
-        if trust is not Trust.CLEAN:
-            self.trusts[path] = trust
+        for path, _ in writes:  # the trust of a value replaces that of the previous value and its parts
+            self.trusts = {other: known for other, known in self.trusts.items() if other[: len(path)] != path}
+            own = (trusts or {}).get(path, trust)
+            if own is not Trust.CLEAN:
+                self.trusts[path] = own
 
 
 def path_of(dotted: str) -> Path:

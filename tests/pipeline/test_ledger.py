@@ -26,7 +26,8 @@ from flujo_aros import (
     UsageError,
 )
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot
-from flujo_aros.pipeline.results import OnDegraded, Work
+from flujo_aros.pipeline.results import BodyResult, OnDegraded, Work
+from flujo_aros.pipeline.values import SharedContext
 
 VALUE: Outcome[Any] = Accepted({"n": 1}, Trust.CLEAN, "first", (), '{"n": 1}')
 REJECTED = Rejected(Reason.INVALID, (Issue("$.n", "type", "not a number"),), "n is many", raw_matched="many")
@@ -217,7 +218,8 @@ def test_the_cause_of_a_failure_is_named_and_not_the_step_around_it():
     with ledger_of("fan") as ledger, ledger.open("fan", "parallel") as parent:
         with ledger.open("fan/a", "step") as child:
             child.report(Settlement(REJECTED))
-        parent.report(Settlement[Any].because_of(child.result, "branch 'a'"))
+        body = BodyResult("fan/a", child.result, {}, SharedContext({}), failed=child.result)
+        parent.report(Settlement[Any].of(body, what="branch 'a'"))
     run = ledger.result()
     assert (run.error or {})["step"] == "fan/a"
     assert run.step("fan").error == "branch 'a' failed: step 'fan/a' failed: invalid: $.n: not a number"

@@ -110,10 +110,8 @@ def named(loading: Loading, node: Node, name: str, who: str) -> Target | None:
     if dot and alias in tables.get(table, ()):
         loading.note(node.place, _sure_suggestion(name, f"{table}s.{alias}").after(f"there is no {name!r}"))
         return None
-    if name.startswith("agents."):
-        return _agent(loading, node, name.removeprefix("agents."))
-    if name.startswith("imports."):
-        return _import(loading, node, name.removeprefix("imports."))
+    if name.startswith(("agents.", "imports.")):
+        return _listed(loading, node, table, alias)
     if name.startswith(BUILTIN_PREFIXES) or name in BUILTINS:
         return _builtin(loading, node, name)
     if table == "steps" and dot and ":" not in name and (loading.has_step(alias) or loading.lacks_module(table)):
@@ -194,22 +192,19 @@ def checks_of(loading: Loading, node: Node) -> tuple[Check, ...]:
     return tuple(made)
 
 
-def _agent(loading: Loading, node: Node, name: str) -> Target | None:
-    if name not in loading.agents:
-        hint = nearest(name, loading.agents) or Hint("; describe it under `agents:` at the top of the blueprint")
-        loading.note(node.place, hint.after(f"unknown agent {name!r}"))
+def _listed(loading: Loading, node: Node, table: str, name: str) -> Target | None:
+    """Return the agent or import of this name at the top of the blueprint."""
+    known: Collection[str] = loading.agents if table == "agents" else loading.imports
+    if name not in known:
+        cure = "describe it" if table == "agents" else "name the file"
+        hint = nearest(name, known) or Hint(f"; {cure} under `{table}:` at the top of the blueprint")
+        loading.note(node.place, hint.after(f"unknown {table[:-1]} {name!r}"))
         return None
+    if table == "imports":
+        return Target(alias=name)
     if name in loading.hindered:
         loading.doubts.append(loading.hindered[name])
     return Target(agent=loading.agents[name] or NO_AGENT)
-
-
-def _import(loading: Loading, node: Node, alias: str) -> Target | None:
-    if alias not in loading.imports:
-        hint = nearest(alias, loading.imports) or Hint("; name the file under `imports:` at the top of the blueprint")
-        loading.note(node.place, hint.after(f"unknown import {alias!r}"))
-        return None
-    return Target(alias=alias)
 
 
 def _inline_agent(loading: Loading, node: Node, who: str, step: Node | None) -> Target | None:

@@ -138,6 +138,14 @@ class Frame:
         return self.shape.member(self.keys.get(self.key, self.key))
 
     @property
+    def end(self) -> int:
+        """The end of its last item, or 0 if it has none."""
+        if not self.items:
+            return 0
+        end: int = self.items[-1].node.end if self.kind == OBJECT else self.items[-1].end
+        return end
+
+    @property
     def closer(self) -> str:
         """The bracket that closes the container."""
         return "}" if self.kind == OBJECT else "]"
@@ -406,7 +414,7 @@ class Parser:
         parent = self.stack[-2] if len(self.stack) > 1 else None
         if parent is None or self.balanced or parent.kind != OBJECT or key not in parent.keys or key in parent.plain:
             return False
-        if not frame.items or self.comma < frame.items[-1].node.end or frame.shape.knows(key):
+        if not frame.items or self.comma < frame.end or frame.shape.knows(key):
             return False
         surplus = self._count_surplus_closers(self.pos)
         self.balanced = surplus == len(self.stack)
@@ -427,8 +435,7 @@ class Parser:
         found = grammar.FIRST_KEY.match(self.text, self.pos)
         in_list = len(self.stack) > 1 and self.stack[-2].kind != OBJECT
         if found is not None and frame.items and in_list and found[1] == frame.items[0].key:
-            last = frame.items[-1].node.end
-            self.comma = max(self.comma, last)
+            self.comma = max(self.comma, frame.end)
             self._close_at(self.comma)
             return False
         if found is not None and not frame.items and self._count_surplus_closers(self.pos + 1) == len(self.stack):
@@ -502,10 +509,10 @@ class Parser:
 
     def _close_before_key(self, frame: Frame) -> bool:
         """Close the list after its last element; the comma that follows, if any, belongs to an outer container."""
-        last: Node = frame.items[-1]
-        if self.comma < last.end:  # there is no comma here: it is missing in the outer container
-            self.comma = last.end
-            if self.edits and self.edits[-1].code == "missing-comma" and self.edits[-1].start >= last.end:
+        end = frame.end
+        if self.comma < end:  # there is no comma here: it is missing in the outer container
+            self.comma = end
+            if self.edits and self.edits[-1].code == "missing-comma" and self.edits[-1].start >= end:
                 self.edits.pop()
         self._close_at(self.comma)
         return False
@@ -920,9 +927,7 @@ class Parser:
             return self._end_of_text()
         if char not in "}]":
             return True
-        last = frame.items[-1] if frame.items else None
-        node = last.node if isinstance(last, Member) else last
-        if node is not None and self.comma >= node.end:
+        if frame.items and self.comma >= frame.end:
             self._log("trailing-comma", LOSSLESS, self.comma, self.comma + 1, "")
         return self._end_here(char) if char == frame.closer else self._handle_mismatched_closer(char)
 

@@ -63,7 +63,6 @@ from flujo_aros.reading.node import (
     NUMBER,
     OBJECT,
     Edit,
-    Member,
     Node,
     RepairLog,
     find_json_end,
@@ -1077,7 +1076,7 @@ class LenientParser(Parser):
             path = path_of([root.key])
             del self.stack[1:]
             self.comma = min(self.comma, root.key_at)
-        begin = max(self.comma + 1, *(_end_of(frame) for frame in self.stack))
+        begin = max(self.comma + 1, *(frame.end for frame in self.stack))
         self.edits = [edit for edit in self.edits if edit.start < begin]
         self.pos = begin
         while len(self.stack) > 1:
@@ -1089,8 +1088,7 @@ class LenientParser(Parser):
         root.key = ""
         self.edits.append(Edit(CLEANED, LOSSY, begin, end, "", path))
         self.pos = end
-        plain: dict[str, Any] = root.plain
-        return Parsed(Node(OBJECT, root.items, root.start, end), end, self.edits, self.cut, plain)
+        return Parsed(Node(OBJECT, root.items, root.start, end), end, self.edits, self.cut, root.plain)
 
     def _path(self) -> str:
         """Return the path of the value that the parser is reading."""
@@ -1101,10 +1099,3 @@ class LenientParser(Parser):
             elif frame.key:
                 steps.append(frame.keys.get(frame.key, frame.key))
         return path_of(steps)
-
-
-def _end_of(frame: Frame) -> int:
-    """Return the end of the last item of a container."""
-    last = frame.items[-1] if frame.items else None
-    node: Node | None = last.node if isinstance(last, Member) else last
-    return 0 if node is None else node.end

@@ -208,8 +208,9 @@ class Scanner:
         if found["fence"] and self.fence is not None:
             self.fence = None
         elif found["fence"]:
+            text, at = self.text, found.start()
             try:
-                tag = _TAG.match(self.text, found.start(), growing=self.growing)
+                tag = _TAG.match(text, at, growing=True) if self.growing else _TAG.now.match(text, at)
             except NeedMoreInput:
                 return None
             name = tag[1].lower() if tag else ""

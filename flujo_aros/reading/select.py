@@ -55,6 +55,7 @@ from flujo_aros.reading.candidate import (
     accept_spliced,
     iter_splices,
     judge,
+    judge_json,
     read_scalars,
     read_strict,
     reject_above_ceiling,
@@ -496,8 +497,8 @@ class Search(Generic[T]):
         written, risk = rewrite(text[start:stop]) or ("", Risk.LOSSY)
         if not written or risk > self.ceiling or scanner.has_more_members(text, stop):
             return False
-        valid = read_strict(written, self.contract)
-        if valid is None:
+        valid = judge_json(written, self.contract)
+        if not isinstance(valid, Valid):
             return False
         candidate.end, candidate.valid, candidate.rewritten = stop, valid, risk
         return True
@@ -1208,11 +1209,10 @@ class Search(Generic[T]):
         if self.scanner.cited and numbers and candidate.rank == INLINE:
             words = "it is in a sentence with other numbers in brackets, which could be the answer as well"
             return Issue("$", "several", words)
-        others = [
-            _span(c)
-            for c in self.found
-            if c is not candidate and c.end <= len(self.text) and not (c.start > candidate.start and self._is_words(c))
-        ]
+        others: list[Span] = []
+        if len(self.found) > 1:
+            apart = [c for c in self.found if c is not candidate and c.end <= len(self.text)]
+            others = [_span(c) for c in apart if c.start <= candidate.start or not self._is_words(c)]
         span, valid, draft = _span(candidate), candidate.valid, candidate.draft
         value = partial(as_json, None if valid is None else valid.value, draft.value if draft else None)
         comments = [self.text[e.start : e.end] for e in candidate.edits if e.code == "comment"]

@@ -54,7 +54,7 @@ from flujo_aros.json_data import (
     value_at,
 )
 from flujo_aros.outcome import Draft, Issue, Reason, Repair, Risk
-from flujo_aros.reading.coerce import LIST_CODES, Coercion, risk_of
+from flujo_aros.reading.coerce import BRACKETS, LIST_CODES, Coercion, risk_of
 from flujo_aros.reading.fit import CONVERTS, OTHER_KEYS, OTHER_SCALARS, Misfit, fit, is_call_or_envelope, is_schema
 from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import (
@@ -127,10 +127,6 @@ _MAY_BE_SLOT: Final = Phrases(
     cased=True,
 )
 _IN_STRING, _IN_FORMULA = (Phrases(each, cased=True) for each in SUSPECTS)
-BRACKETS: Final = frozenset(
-    {"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener", "extra-opener"}
-)
-"""Edits of brackets. After one of these, only the items show where each belongs."""
 CODE_OF: Final = attrgetter("code")
 
 
@@ -352,9 +348,8 @@ def judge(
     if _is_echo(parsed.node, contract.shape):
         issue = Issue("$", "echo", "it is the schema, not an answer to it")
         return candidate.mark_rejected(Reason.ECHOED_SCHEMA, issue)
-    pristine, bent = not parsed.edits, [edit.start for edit in parsed.edits if edit.code in BRACKETS]
     counts, drops = contract.counts, not isinstance(contract.values, SchemaValues)
-    coercion = Coercion(text, ceiling=ceiling, pristine=pristine, bent=bent, counts=counts, drops=drops)
+    coercion = Coercion(text, ceiling=ceiling, repaired=parsed.edits, counts=counts, drops=drops)
     value = coercion.value(parsed.node, contract.shape, None)
     candidate.edits += coercion.edits
     candidate.names = coercion.names
@@ -409,7 +404,7 @@ def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceil
     misfits: list[Misfit] = []
     if is_call_or_envelope(value, shape) or fit(value, shape, misfits=misfits) != OTHER_SCALARS:
         return False
-    coercion = Coercion(text, ceiling=ceiling, pristine=True, drops=not isinstance(contract.values, SchemaValues))
+    coercion = Coercion(text, ceiling=ceiling, drops=not isinstance(contract.values, SchemaValues))
     nodes = find_nodes(text, start, value, [unlink(misfit.path) for misfit in misfits])
     for misfit, node in zip(misfits, nodes, strict=True):
         misfit.holder[misfit.key] = coercion.value(node, misfit.shape, misfit.path)

@@ -88,6 +88,10 @@ _GROUPS_OF_FIELDS: Final = word_set(
 LIST_CODES: Final = ("wrapped-in-list", "unwrapped-list")
 """Edits that wrap one item in a list, or unwrap a list of one item."""
 _NEAR: Final = 200
+BRACKETS: Final = frozenset(
+    {"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener", "extra-opener"}
+)
+"""Edits of brackets. After one of these, only the items show where each belongs."""
 _RISKS: Final = {risk.name.lower(): risk for risk in Risk}
 
 
@@ -111,17 +115,16 @@ class Coercion:
     text: str
     _: KW_ONLY
     ceiling: Risk
-    pristine: bool
-    """Whether the text was valid JSON; repaired text may not have duplicate keys."""
+    repaired: Sequence[Edit] = ()
+    """The edits made to read the text. Repaired text may not have duplicate keys."""
     nested: int = 0
-    bent: Sequence[int] = ()
-    """Places where brackets were added or removed, so that it is uncertain which items belong to a list."""
     counts: Counts | None = None
     drops: bool = True
     """The validator drops unknown keys, as a pydantic model does."""
 
     def __post_init__(self) -> None:
-        self.bent = sorted(self.bent)
+        self.bent = sorted(edit.start for edit in self.repaired if edit.code in BRACKETS)
+        """Places where brackets were added or removed, so that it is uncertain which items belong to a list."""
         self.placed: set[int] = set()
         """Members that the model grouped in a nested object."""
         self.rest: list[Leftover] = []
@@ -180,7 +183,7 @@ class Coercion:
 
     def _put(self, out: dict[str, Any], key: str, value: Any, member: Member, path: Path, *, declared: bool) -> None:
         if key in out:
-            if out[key] != value and (declared or not self.pristine):
+            if out[key] != value and (declared or self.repaired):
                 self._issue((path, key), "duplicate_key", f"the key {key!r} is given twice with different values")
             else:
                 self._edit("duplicate_key", Risk.INFERRED, member.start, member.node.end, repr(value), (path, key))
@@ -429,7 +432,7 @@ class Coercion:
         if shape.additional is False and unknown:
             extra = next((key for key in out if key not in shape.keys.values() and not shape.keeps(key)), "?")
             self._issue((path, extra), "extra_key", f"the key {extra!r} is not allowed here", node)
-        lost = (self.drops or not self.pristine) and shape.additional is None and not shape.required
+        lost = (self.drops or self.repaired) and shape.additional is None and not shape.required
         if lost and unknown and unknown == len(out) and shape.properties:
             known = ", ".join(list(shape.properties)[:8])
             self._issue(path, "no_known_key", f"none of the declared keys is present ({known})", node)
@@ -571,7 +574,7 @@ class Coercion:
             return value
         if shape.allows("integer"):
             if float(value).is_integer():
-                if not self.pristine and _GROUP_OR_ZEROS.match(source):
+                if self.repaired and _GROUP_OR_ZEROS.match(source):
                     words = f"{source} may be a decimal or {source.replace('.', '')}"
                     return self._issue(path, "ambiguous", words, node)
                 return self._convert("whole-number", node, int(value), path, Risk.LOSSLESS)
@@ -672,8 +675,8 @@ class Coercion:
         if isinstance(parsed, Failure) or parsed.end != len(inside) or parsed.cut:
             words = f"expected {wanted_type(shape)}, found a string that cannot be read as one"
             return self._issue(path, "type", words, node)
-        pristine, nested = not parsed.edits, self.nested + 1
-        inner = Coercion(inside, ceiling=self.ceiling, pristine=pristine, nested=nested, drops=self.drops)
+        repaired, nested = parsed.edits, self.nested + 1
+        inner = Coercion(inside, ceiling=self.ceiling, repaired=repaired, nested=nested, drops=self.drops)
         value = inner.value(parsed.node, shape, path)
         self.issues += inner.issues
         self._edit("stringified", Risk.INFERRED, node.start, node.end, inside, path)

@@ -520,17 +520,22 @@ class Parser:
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def _key(self, frame: Frame) -> str:
-        text, pos = self.text, self.pos
-        if text[pos] in "uUbBrR":
-            self._await_character(pos + 2)
-        if grammar.PREFIX.match(text, pos):
-            self._log("quotes", LOSSLESS, pos, pos + 2, text[pos + 1])
-            self.pos = pos = pos + 1
-        if text[pos] in QUOTES:
-            end = self._find_end(frame, "key", pos)
+        if self._skip_prefix() in QUOTES:
+            end = self._find_end(frame, "key", self.pos)
             if end is not None:
                 return self._quoted_key(end)
-        return self._bare_key(pos)
+        return self._bare_key(self.pos)
+
+    def _skip_prefix(self) -> str:
+        """Move past the prefix of a Python string, and return the next character."""
+        text, pos = self.text, self.pos
+        if text[pos] in "uUbBrR":
+            self._await_character(pos + 1)
+            self._await_character(self._blank_end(pos + 2))
+            if grammar.PREFIX.match(text, pos):
+                self._log("quotes", LOSSLESS, pos, pos + 2, text[pos + 1])
+                self.pos += 1
+        return text[self.pos]
 
     def _quoted_key(self, end: StringEnd) -> str:
         self._note_string(end)
@@ -607,14 +612,8 @@ class Parser:
             raise self._stop("a value is missing", "missing-value")
         if grammar.ELLIPSIS.match(text, pos):
             raise self._stop("an ellipsis stands for omitted content", "elided")
-        if char in "uUbBrR":
-            self._await_character(pos + 1)
-            self._await_character(self._blank_end(pos + 2))
-        if grammar.PREFIX.match(text, pos):
-            self._log("quotes", LOSSLESS, pos, pos + 2, text[pos + 1])
-            self.pos += 1
-            char = text[self.pos]
-        node = self._string(shape, member=member) if char in QUOTES else self._bare(shape, member=member)
+        quoted = self._skip_prefix() in QUOTES
+        node = self._string(shape, member=member) if quoted else self._bare(shape, member=member)
         self._add(node, node.value)
         return True
 

@@ -475,7 +475,7 @@ class JsonPreview:
 
     def _convert_closed(self, node: Node, shape: Shape, path: Path, raw: Any) -> Part:
         """Convert a closed value as the schema requires."""
-        coercion = Coercion(self.text, ceiling=Risk.INFERRED, pristine=True)
+        coercion = Coercion(self.text, ceiling=Risk.INFERRED)
         value = coercion.value(node, shape, path)
         if isinstance(node, Scanned):
             node.forget()
@@ -501,7 +501,7 @@ class JsonPreview:
             return Part(node.value, self._is_kept_as_written(node.value, shape))
         if shape.types & SCALARS[node.value.__class__] and shape.choices is None and not shape.branches:
             return Part(node.value, final=not (self.rules.typed and _is_rounded(node.value)))
-        coercion = Coercion(self.text, ceiling=Risk.INFERRED, pristine=True)
+        coercion = Coercion(self.text, ceiling=Risk.INFERRED)
         value = coercion.value(node, shape, (level.path, step))
         if coercion.issues:
             self._misfit((level.path, step), coercion.issues[0])

@@ -312,7 +312,7 @@ def test_an_unchanged_value_has_no_edits_and_no_issues() -> None:
         text = json.dumps([value])
         node = scan(Source(text), 0, 200)
         assert isinstance(node, Scanned)
-        coercion = Coercion(text, ceiling=Risk.LOSSY, pristine=True)
+        coercion = Coercion(text, ceiling=Risk.LOSSY)
         coerced = coercion.value(_by_hand(text).value[0], shape, (None, 0))
         if fit(value, shape) == AS_IS:
             stays += 1
@@ -347,7 +347,7 @@ def test_converting_scalars_in_place_equals_a_full_coercion() -> None:
             assert (quick.valid, quick.edits, quick.draft) == (None, [], None)
             continue
         converted += 1
-        coercion = Coercion(text, ceiling=Risk.INFERRED, pristine=True, drops=False)
+        coercion = Coercion(text, ceiling=Risk.INFERRED, drops=False)
         coerced = coercion.value(_by_hand(text), contract.shape, None)
         assert coercion.issues == []
         assert (quick.valid and quick.valid.value, quick.edits) == (coerced, coercion.edits)

@@ -203,8 +203,10 @@ def steps_to(root: Node | None, at: int, names: dict[int, str]) -> tuple[str | i
         index = bisect_left(inside, at, key=_MEMBER_END if is_object else _END)
         if index == len(inside) or inside[index].start > at:
             break
-        steps.append(names.get(id(inside[index]), inside[index].key) if is_object else index)
-        node = inside[index].node if is_object else inside[index]
+        found: Any = inside[index]
+        step: str | int = (names.get(id(found)) or found.key) if is_object else index
+        steps.append(step)
+        node = found.node if is_object else found
     return tuple(steps)
 
 

@@ -533,7 +533,7 @@ def place(
         return Placement(unsure=(like or made_of)[0])
     if (words <= _BOOKKEEPING and not words <= _WHEN) or words <= _WORKING:
         return Placement()
-    if member.node.kind == OBJECT and any(part.key in written for part in member.node.value):
+    if member.node.kind == OBJECT and _holds_one_of(member.node, written):
         return Placement()  # it groups declared fields
     foreign = not member.key.isascii() and "".join(written).isascii()  # a translated key
     distinctive = (
@@ -573,6 +573,10 @@ def _is_choice_key(key: str, name: str) -> bool:
 
 
 _SORTS: Final = _stems("type kind class category level choice option mode value name")
+
+
+def _holds_one_of(node: Node, names: Mapping[str, object]) -> bool:
+    return any(part.key in names for part in node.value)
 
 
 def _holds_a_number(node: Node, shape: Shape) -> bool:

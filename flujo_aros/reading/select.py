@@ -43,7 +43,7 @@ from flujo_aros.contract import (
     parse_json,
 )
 from flujo_aros.json_data import is_dict, is_list, unescape
-from flujo_aros.outcome import Accepted, Draft, Issue, Reading, Reason, Rejected, Risk, Trust
+from flujo_aros.outcome import Accepted, Draft, Issue, Reading, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading import phrases, remainder, scanner
 from flujo_aros.reading.candidate import (
     ESCAPED,
@@ -795,9 +795,8 @@ class Search(Generic[T]):
             return Rejected(Reason.INVALID, verdict.issues, self.text)
         if self.truncated is not True:
             return Accepted(verdict.value, Trust.CLEAN, "first", (), self.text)
-        end = len(self.text)
-        cut = Edit("truncated", Risk.LOSSY, end, end, "", "$")
-        return Accepted(verdict.value, Trust.LOSSY, "first", RepairLog([cut], self.text), self.text)
+        cut = Repair("truncated", Risk.LOSSY, "$", (len(self.text), len(self.text)), "", "")
+        return Accepted(verdict.value, Trust.LOSSY, "first", (cut,), self.text)
 
     def _scalar(self, place: Span, text: str) -> Candidate[T] | None:
         """Read a part of a text as the scalar that the contract expects; return None if there is nothing in it."""
@@ -1213,9 +1212,9 @@ class Search(Generic[T]):
         if len(self.found) > 1:
             apart = [c for c in self.found if c is not candidate and c.end <= len(self.text)]
             others = [_span(c) for c in apart if c.start <= candidate.start or not self._is_words(c)]
-        span, valid, draft = _span(candidate), candidate.valid, candidate.draft
+        span, valid, draft, edits = _span(candidate), candidate.valid, candidate.draft, candidate.edits
         value = partial(as_json, None if valid is None else valid.value, draft.value if draft else None)
-        comments = [self.text[e.start : e.end] for e in candidate.edits if e.code == "comment"]
+        comments = [self.text[e.start : e.end] for e in edits if e.code == "comment"] if edits else []
         if comments and (said := remainder.contradiction_in("\n".join(comments), self.shape, value)) is not None:
             return said
         return remainder.prose_rest(self.text[: self.scanner.ended_at], span, others, self.shape, value)

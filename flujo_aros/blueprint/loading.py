@@ -108,7 +108,9 @@ def is_misspelt(kind: type[Any], missing: ErrorDetails, details: Sequence[ErrorD
     beside = [each["loc"] for each in details if each["type"] in UNKNOWN and [*each["loc"][:-1]] == around]
     suggested = [found.meant for path in beside if (found := unknown_key(kind, path).suggestion) is not None]
     keys = [str(path[-1]) for path in beside]
-    misplaced = issubclass(kind, Block) and not {*keys}.isdisjoint(_inner(kind, str(name)))
+    hints = [hint.suggestion for key in keys if (hint := BODY_KEYS.get(key)) is not None]
+    meanings = {*keys, *(each.meant for each in hints if each is not None)}
+    misplaced = issubclass(kind, Block) and not meanings.isdisjoint(_inner(kind, str(name)))
     return name in suggested or misplaced or bool(get_close_matches(str(name), keys, 1))
 
 

@@ -156,6 +156,7 @@ EXAMPLES: dict[str, Example] = {
     "enum-alias": Example('{"a": "urgent"}', has(a={**LEVEL, "x-aros": {"aliases": {"high": ["urgent"]}}})),
     "enum-case": Example('{"a": "High"}', has(a=LEVEL)),
     "enum-word": Example('{"level": "level: high"}', has(level=LEVEL)),
+    "wrapped-in-object": Example('["low", "high"]', has(levels={"type": "array", "items": LEVEL})),
     "wrapped-in-list": Example('{"a": 1}', has(a=INTS)),
     "unwrapped-list": Example('{"a": [1]}', has(a=INT)),
     "stringified": Example('{"a": "[1, 2]"}', has(a=INTS)),

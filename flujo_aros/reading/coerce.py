@@ -604,7 +604,7 @@ class Coercion:
         if shape.allows("string") and shape.format not in TIMES:
             if node.kind == BARE and scalars.is_placeholder(text, _name_at(path)):
                 return self._issue(path, "placeholder", f"{text!r} is a placeholder for a missing value", node)
-            return text
+            return self._no_value(node, path) if self.counts is None and _is_bare_null(node, shape) else text
         word = text.strip()
         if self.counts is None and shape.allows("null") and scalars.is_no_value(text):
             return self._no_value(node, path)
@@ -727,7 +727,7 @@ class Coercion:
         chosen, tied = shape, False
         is_text = node.kind in (STRING, BARE)
         blank = is_text and shape.allows("null") and scalars.is_no_value(node.value)
-        if blank and self.counts is None and not _is_text(shape, node.value):
+        if blank and self.counts is None and (_is_bare_null(node, shape) or not _is_text(shape, node.value)):
             return self._no_value(node, path)
         misread = [form for form in shape.time_forms if is_misread(node.value, form)] if is_text else []
         if misread:
@@ -857,6 +857,12 @@ def _name_at(path: Path) -> tuple[str, ...]:
         if isinstance(step, str):
             return tuple(scalars.name_words(step))
     return ()
+
+
+def _is_bare_null(node: Node, shape: Shape) -> bool:
+    """Return whether a value without quotes is null in another spelling, and not a choice: `none`."""
+    is_null = node.kind == BARE and node.value.lower() in _NULL and shape.allows("null")
+    return is_null and not any(part.choices for part in (shape, *shape.branches))
 
 
 def _is_text(shape: Shape, text: str) -> bool:

@@ -162,6 +162,8 @@ class Parser:
     max_depth: int = DEPTH
     ends: bool = False
     """Whether the text is known to be complete."""
+    lacks_opener: bool = False
+    """Whether the first brace is missing and was added, so that the last one may be missing too."""
     doubled: bool = False
     """Whether braces are doubled (`{{"a": 1}}`)."""
     growing: bool = False
@@ -1056,7 +1058,7 @@ class Parser:
 
     def _end_of_text(self, *, seen_end: bool = False) -> bool:
         """Close the containers that are open at the end of the text: closing brackets are missing, or it was cut."""
-        whole = seen_end or (self.ends and self._is_whole())
+        whole = seen_end or (self.ends and self._is_whole()) or self._is_without_braces()
         if whole:
             self._require_own_keys(self.stack[1:])
         code, risk = ("missing-closer", INFERRED) if whole else ("truncated", LOSSY)
@@ -1077,8 +1079,19 @@ class Parser:
         last = self.text[: self.pos].rstrip()[-1:]
         if last != ",":
             return last not in ":[{" and len(self.stack) < _MOST_CLOSERS
+        return self._lacks_only_brace()
+
+    def _lacks_only_brace(self) -> bool:
+        """Return whether only the outermost object is open, and has all declared fields."""
         frame = self.stack[0]
         return len(self.stack) == 1 and frame.kind == OBJECT and frame.shape.properties.keys() <= frame.plain.keys()
+
+    def _is_without_braces(self) -> bool:
+        """Return whether both outer braces are missing: all fields are there, and the last one cannot go on, as a
+        number could.
+        """
+        is_whole = self.lacks_opener and self.guided and self._lacks_only_brace()
+        return is_whole and self.stack[0].items[-1].node.kind not in (NUMBER, BARE)
 
     def _handle_mismatched_closer(self, char: str) -> bool:
         """Handle a closer of the wrong kind, meant for this container, for an outer one, or for none.

@@ -477,7 +477,9 @@ NEXT_OUTPUT: Final = Phrases(
 LEFT_OUT: Final = Phrases(
     r"\.\.\.|…|\bsnip\b|\b\d+ (?:out )?of \d+\b",  # // ..., // first 2 of 9
     r"\b(?:plus|and) (?:all )?(?:the|those) (?:others?|ones)\b",  # // plus the ones from the old list
-    r"\b(?:more|others?|remaining|rest|omitted|truncated|unchanged|skipped|elided|left out|not shown|abbreviated"
+    r"\bother\b(?!(?<=[/#*] other)(?: [^\W\d]*[^\W\ds]){1,3}[^\w\n]*$)",  # // other fields; not `// other chest pain`
+    r"\bother (?:stuff|data|content|text|info|information|half|part|one|field|item|entry)\b",
+    r"\b(?:more|others|remaining|rest|omitted|truncated|unchanged|skipped|elided|left out|not shown|abbreviated"
     r"|as before|as above|same as|and so on|etc|weitere|übrige|unverändert|ausgelassen|usw|inchangé|sin cambios"
     r"|resto|reste)\b",  # // and 3 more items, /* rest omitted */
     r"(?:\A\W{0,9}|\d\W{1,3})(?:analog(?:ously)?|likewise|similarly|ditto|ebenso|dito|idem|ídem|de même)\W{0,9}\Z"

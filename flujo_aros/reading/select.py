@@ -72,6 +72,7 @@ from flujo_aros.reading.node import (
     STRING,
     Edit,
     JsonExtent,
+    Member,
     Node,
     RepairLog,
     find_json_end,
@@ -230,6 +231,7 @@ class Search(Generic[T]):
             self._read_only_fence,
             self._read_encoded,
             self._choose_bracketed,
+            self._read_only_field,
             self._read_call,
             self._read_quoted,
             self._read_block_quote,
@@ -286,6 +288,28 @@ class Search(Generic[T]):
             return self._accept(fitting[0])
         return self._decide(fitting) if fitting else None
 
+    def _read_only_field(self) -> Reading[T] | None:
+        """Read a list that is the only candidate as the only field of the object, if its items are objects or choices
+        that belong there.
+        """
+        shape = self.shape
+        names = shape.required or shape.properties.keys()
+        lists = [name for name, field in shape.properties.items() if field.allows("array")]
+        if len(self.found) != 1 or len(lists) != 1 or [*names] != lists or shape.allows("array"):
+            return None
+        bare = self.found[0]
+        if bare.rank == INLINE or self.text[bare.start] != "[":
+            return None
+        field = shape.properties[lists[0]]
+        parsed = Parser(self.text, bare.start, field, max_depth=self.options.max_depth).parse()
+        distinctive = field.element(0).required or field.element(0).choices
+        if isinstance(parsed, Failure) or not (distinctive and parsed.node.value) or bare.has_repaired_brackets:
+            return None
+        node = Node(OBJECT, [Member(lists[0], bare.start, parsed.node)], bare.start, parsed.end)
+        code = Edit("wrapped-in-object", Risk.INFERRED, bare.start, parsed.end, "{…}", "$")
+        whole = self._of_node(node, [*parsed.edits, code], bare.rank)
+        return self._accept(whole) if whole.fits else None
+
     def _try_without_opener(self) -> None:
         """Try a text without its first brace, `"a": 1, "b": {}}`. This comes first: its contents look like answers."""
         place = scanner.key_without_opener(self.text)
@@ -295,7 +319,9 @@ class Search(Generic[T]):
         self.scanner.reasoning = not place.first and place.rank == LINES
         self.text, whole = f"{self.text[:start]}{{{self.text[start:]}", self.text
         candidate: Candidate[T] = Candidate(start, start + 1, place.rank)
-        self._try(candidate, quick=False)
+        parser = self._parser(start)
+        parser.lacks_opener = place.first
+        self._try(candidate, quick=False, read=(parser, parser.parse()))
         self.text = whole
         edits = [e._replace(start=max(start, e.start - 1), end=max(start, e.end - 1)) for e in candidate.edits]
         candidate.edits = [*edits, Edit("missing-opener", Risk.INFERRED, start, start, "{", "$")]
@@ -1078,18 +1104,28 @@ class Search(Generic[T]):
         """Reject the reply if another answer is cut off, broken or does not fit, so that the chosen
         value is in doubt.
         """
-        if any(c.start > chosen.start and c.cut and not c.fits for c in self.found):
+        found = self.found[:-1] if self._ends_in_repetition() else self.found
+        if any(c.start > chosen.start and c.cut and not c.fits for c in found):
             return self._reject()
-        broken = next((c for c in self.found if c.reason in UNREADABLE and self._is_in_a_row(c, chosen)), None)
+        broken = next((c for c in found if c.reason in UNREADABLE and self._is_in_a_row(c, chosen)), None)
         if broken is not None:
             return self._rejection(broken.reason or Reason.MALFORMED, broken.issues, broken)
-        others = [c for c in self.found if not c.fits and c.reason is not Reason.ECHOED_SCHEMA]
+        others = [c for c in found if not c.fits and c.reason is not Reason.ECHOED_SCHEMA]
         behind = [c for c in others if self.shape.only_lists or c.start > chosen.start]
         rivals = [c for c in behind if not self._is_code(c, chosen) and self._is_answer(c, chosen)]
         if not rivals:
             return None
         words = "the reply has another answer that does not fit"
         return self._rejection(Reason.AMBIGUOUS, (Issue("$", "several", words), *rivals[-1].issues), rivals[-1])
+
+    def _ends_in_repetition(self) -> bool:
+        """Return whether the text is the same answer again and again, and the last copy is cut off."""
+        if len(self.found) <= _FEWEST_COPIES or self.shape.only_lists or self.shape.anything:
+            return False  # in a list, each copy may be an item
+        *whole, last = self.found
+        copies = {self.text[c.start : c.end] for c in whole}
+        is_cut = last.cut and not last.fits and len(copies) == 1
+        return is_cut and copies.pop().startswith(self.text[last.start :].rstrip())
 
     def _is_in_a_row(self, other: Candidate[T], chosen: Candidate[T]) -> bool:
         """Return whether nothing but whitespace, commas or bullets separates two candidates."""
@@ -1260,6 +1296,8 @@ def _is_item(value: object, shape: Shape) -> bool:
 
 
 _FEWEST_KEYS: Final = 2
+_FEWEST_COPIES: Final = 2
+"""The minimum number of equal answers that show a repetition."""
 
 
 def _names_any(value: object, keys: Container[str], depth: int = 3) -> bool:

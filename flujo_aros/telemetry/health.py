@@ -192,6 +192,7 @@ _ARRIVES: Final = {
     "wrapped-in-list": ("arrives as one value", "say in its description that it is a list"),
     "unwrapped-list": ("arrives as a list", "say in its description that it is one value"),
     "stringified": ("arrives as JSON inside a string", "use output_mode: native where the model can"),
+    "wrapped-in-object": ("arrives without the object around it", "show the whole object in the prompt"),
     "envelope": ("arrives inside another object", "ask for the object itself in the prompt"),
     "picked-last": ("appears more than once", "ask for exactly one answer"),
     "double-encoded": ("arrives as JSON inside a string", "use output_mode: native where the model can"),

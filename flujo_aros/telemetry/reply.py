@@ -370,6 +370,7 @@ WHY: Final = {
     "enum-alias": "The value is another name for an allowed one.",
     "enum-case": "The value differs from an allowed one only in case.",
     "enum-word": "The allowed value had other words around it.",
+    "wrapped-in-object": "The reply has the value of the only field instead of the object.",
     "wrapped-in-list": "A list was expected, but the reply has a single element.",
     "unwrapped-list": "A single value was expected, but the reply has a list of one.",
     "stringified": "The value was JSON written as a string.",

@@ -516,6 +516,108 @@ def test_behind_a_superfluous_closer_no_comma_counts_as_missing_that_is_there(te
     assert [repair.code for repair in outcome.repairs] == codes
 
 
+BERTH: dict[str, Any] = {
+    "type": "object",
+    "properties": {"boat": {"type": "string"}, "berth": {"type": "string"}, "days": {"type": "integer"}},
+    "required": ["boat", "berth"],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_whole"),
+    [
+        ('"boat": "Alma",\n"days": 3,\n"berth": "C4"\n', True),
+        ('"boat": "Alma",\n"days": 3,\n"berth": "C4",\n', True),
+        ('"boat": "Alma",\n"berth": "C4",\n"days": 3', False),
+        ('"boat": "Alma",\n"berth": "C4"', False),
+        ('{"boat": "Alma",\n"days": 3,\n"berth": "C4"', False),
+    ],
+)
+def test_a_reply_without_both_outer_braces_is_whole_if_it_has_all_fields_and_the_last_is_no_number(
+    text: str, is_whole: bool
+) -> None:
+    outcome = read(text, BERTH)
+    codes = ["missing-closer", "missing-opener"]
+    assert [repair.code for repair in outcome.repairs] == codes if is_whole else isinstance(outcome, Rejected)
+
+
+@pytest.mark.parametrize(
+    ("comment", "accepted"),
+    [
+        ("other wooden boat", True),
+        ("other fields unchanged", False),
+        ("others", False),
+        ("and other boat", False),
+        ("other stuff", False),
+    ],
+)
+def test_a_comment_that_describes_a_value_as_other_leaves_nothing_out(comment: str, accepted: bool) -> None:
+    """A plural or `stuff` may stand for fields or items; the kind of thing that a code means does not."""
+    outcome = read(f'{{"boat": "Alma",  // {comment}\n"berth": "C4"}}', BERTH)
+    assert isinstance(outcome, Accepted) is accepted
+
+
+def _one_list(items: Any, **more: Any) -> dict[str, Any]:
+    fields = {"berths": {"type": "array", "items": items}, **more}
+    return {"type": "object", "properties": fields, "required": ["berths"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "berths"),
+    [
+        ('[{"boat": "Alma", "berth": "C4", "days": "3"}]', _one_list(BERTH), [("Alma", 3)]),
+        ('Here:\n```json\n[{"boat": "Alma", "berth": "C4", "days": 3}]\n```', _one_list(BERTH), [("Alma", 3)]),
+        ('[{"boat": "Alma"}]', _one_list(BERTH), None),
+        ('[{"boat": "Alma", "berth": "C4"}]', _one_list(BERTH, left={"type": "array"}), None),
+        ('[{"boat": "Alma", "berth": "C4"}]\n\n[{"boat": "Bodo", "berth": "C5"}]', _one_list(BERTH), None),
+    ],
+)
+def test_a_list_that_is_the_only_answer_is_the_only_list_that_the_object_must_have(
+    text: str, schema: dict[str, Any], berths: list[tuple[str, int]] | None
+) -> None:
+    """Its items must be recognizable: objects with required keys, or choices."""
+    outcome = read(text, schema)
+    value = outcome.value if isinstance(outcome, Accepted) else None
+    assert (value and [(each["boat"], each["days"]) for each in value["berths"]]) == berths
+
+
+def test_a_list_of_strings_is_not_wrapped_in_an_object() -> None:
+    assert isinstance(read('["C4", "C5"]', _one_list({"type": "string"})), Rejected)
+    assert isinstance(read('["C4", "C5"]', _one_list({"enum": ["C4", "C5"]})), Accepted)
+
+
+COPY = '{"boat": "Alma", "berth": "C4"}'
+
+
+@pytest.mark.parametrize(
+    ("text", "accepted"),
+    [
+        (f"{COPY}\n\n{COPY}\n\n{COPY[:20]}", True),
+        (f"{COPY}\n\n{COPY[:20]}", False),
+        (f'{COPY}\n\n{COPY}\n\n{{"boat": "Bodo", ', False),
+        (f"{COPY.replace('C4', 'C5')}\n\n{COPY}\n\n{COPY[:20]}", False),
+    ],
+)
+def test_one_more_copy_of_a_repeated_answer_may_be_cut_off(text: str, accepted: bool) -> None:
+    assert isinstance(read(text, BERTH), Accepted) is accepted
+    rows = read(text, {"type": "array", "items": BERTH})
+    assert isinstance(rows, Rejected), "in a list, the copies may be items"
+
+
+@pytest.mark.parametrize("word", ["none", "None", "nil"])
+@pytest.mark.parametrize("form", [{"type": ["string", "null"]}, {"anyOf": [{"type": "string"}, {"type": "null"}]}])
+def test_a_word_for_null_without_quotes_is_null_where_null_is_allowed(word: str, form: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"mast": form}, "required": ["mast"]}
+    assert read(f'{{"mast": {word}}}', schema).value == {"mast": None}
+    assert read(f'{{"mast": "{word}"}}', schema).value == {"mast": word}
+
+
+def test_a_choice_without_quotes_is_not_null() -> None:
+    choices = {"anyOf": [{"enum": ["none", "gaff"]}, {"type": "null"}]}
+    schema = {"type": "object", "properties": {"mast": choices}, "required": ["mast"]}
+    assert read('{"mast": none}', schema).value == {"mast": "none"}
+
+
 def _tree(node: Node) -> Any:
     """Return a node and its children as text."""
     parts = node.value

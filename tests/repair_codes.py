@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 import flujo_aros.reading
 from flujo_aros import Accepted, Output, Risk, read
-from flujo_aros.reading import scalars
+from flujo_aros.reading import scalars, select
 
 READING = Path(flujo_aros.reading.__file__ or "").parent
 LOGGING_CALLS = {"_log", "_edit", "_convert", "Edit", "Choice", "Time", "_adopt", "_read_inner", "_read_within"}
@@ -177,7 +177,7 @@ EXAMPLES: dict[str, Example] = {
 @cache
 def codes_in_source() -> frozenset[str]:
     """Return every repair code in the source of the reader, found where edits are created."""
-    found = set(AMOUNTS)
+    found = {*AMOUNTS, *select.NOTATIONS}
     for file in sorted(READING.glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef):

@@ -128,7 +128,7 @@ _EMPTY: Final = expression(r"[{}\[\]\s]*")
 
 _QUOTES: Final = "\"'“”‘’«»„"
 
-_NOTATIONS: Final = {
+NOTATIONS: Final = {
     "key-value-lines": read_lines,
     "list-items": read_items,
     "field-tags": read_tags,
@@ -1023,7 +1023,7 @@ class Search(Generic[T]):
             return None
         apart = [c for c in self.found if c.rank != INLINE and c.reason is not Reason.ECHOED_SCHEMA]
         text = mask_reasoning(self.text[: self.scanner.ended_at], unopened=True).replace("\ufeff", " ")
-        for code, reads in _NOTATIONS.items():
+        for code, reads in NOTATIONS.items():
             if apart and reads is not read_tags:
                 continue
             node = reads(text, self.shape)

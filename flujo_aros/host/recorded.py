@@ -11,9 +11,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
@@ -31,7 +30,7 @@ from pydantic_core import to_jsonable_python
 
 from flujo_aros.errors import UsageError
 from flujo_aros.host.models import create_model
-from flujo_aros.host.request import Call, redirect_calls, request_once, size_of, usage_of
+from flujo_aros.host.request import Call, current_model_call, redirect_calls, request_once, size_of, usage_of
 from flujo_aros.host.response import PROVIDER_FAULTS, retry_after_of, sentence
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.usage import Usage
@@ -82,28 +81,26 @@ class CallRecorder(Protocol):
         ...
 
 
-_recorder: ContextVar[CallRecorder | None] = ContextVar("flujo_aros_call_recorder", default=None)
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """Makes the requests of the direct path, or returns their recorded replies."""
+
+    calls: CallRecorder
+
+    async def __call__(self, call: Call, /) -> ModelResponse:
+        kind = f"{call.stage} {call.attempt}"
+        return _reply_of(*await _record_request(self.calls, partial(request_once, call), call, kind))
 
 
 def recorder() -> CallRecorder | None:
     """Return the recorder of the calls made here, or None outside durable runs."""
-    return _recorder.get()
+    made_by = current_model_call()
+    return made_by.calls if isinstance(made_by, _Recorded) else None
 
 
-@contextmanager
-def record_calls(calls: CallRecorder) -> Generator[None]:
+def record_calls(calls: CallRecorder) -> AbstractContextManager[None]:
     """Record every model call inside the block."""
-
-    async def direct(call: Call, /) -> ModelResponse:
-        kind = f"{call.stage} {call.attempt}"
-        return _reply_of(*await _record_request(calls, lambda: request_once(call), call, kind))
-
-    token = _recorder.set(calls)
-    try:
-        with redirect_calls(direct):
-            yield
-    finally:
-        _recorder.reset(token)
+    return redirect_calls(_Recorded(calls))
 
 
 def _request_hash(call: Call) -> str:
@@ -141,14 +138,12 @@ async def _record_request(
     async def make() -> CallMade:
         nonlocal response, failed
         response = failed = None
-        token = _recorder.set(None)  # a recorded model inside the wrapped one is part of this call
         try:
-            response = await ask()
+            with redirect_calls(request_once):  # a recorded model inside the wrapped one is part of this call
+                response = await ask()
         except PROVIDER_FAULTS as error:
             response, failed = so_far(), error
             return CallMade(_fault_record(error, response))
-        finally:
-            _recorder.reset(token)
         return CallMade({"reply": _RESPONSE.dump_python(response, mode="json")}, usage_of(response))
 
     size, question = size_of(request.messages), partial(_request_hash, request)
@@ -298,12 +293,8 @@ class RecordedTools(AbstractCapability[Any]):
             return await handler(args)
 
         async def make() -> CallMade:
-            token = _recorder.set(None)  # model calls made by the tool are part of this call
-            try:
-                with redirect_calls(request_once):
-                    value = await handler(args)
-            finally:
-                _recorder.reset(token)
+            with redirect_calls(request_once):  # model calls made by the tool are part of this call
+                value = await handler(args)
             try:
                 return CallMade({"value": to_jsonable_python(value)})
             except (TypeError, ValueError) as error:

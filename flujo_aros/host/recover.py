@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from time import monotonic, perf_counter
-from typing import Any, Final, TypeAlias, TypeGuard, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeGuard, cast
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -79,7 +79,6 @@ from flujo_aros.recovery import (
     Examples,
     Ladder,
     Native,
-    Plan,
     Reply,
     Task,
     advance,
@@ -153,7 +152,7 @@ async def ask_model(
     except PROVIDER_FAULTS as error:
         refused = ask.enforced and remember_refusal(error, model, parameters, run)
         fault = fault_in(error, TEXT, form_sent=refused)
-        reply = Reply("", fault=sentence(error)) if fault is None else fault.reply
+        reply = fault or Reply("", fault=sentence(error))
     finally:
         run.failed += report.response is None  # pydantic-ai does not count failed calls
     run.texts.append(reply.text)
@@ -242,7 +241,7 @@ class Recovery:
             refused = finish == "content_filter"
             reply = Reply(text, was_cut(finish), refused=refused, thought=exchange.thought, **known)
         else:
-            reply = replace(exchange.fault.reply, text=text, **known)
+            reply = replace(exchange.fault, text=text, **known)
         if self.checks:
             reply = await self._with_objections(reply, self.wire.contract)
         examples = Examples(partial(text_of, run.messages))
@@ -265,8 +264,10 @@ class Recovery:
                 refused.append(error)
                 return Reply("", unmade=str(error), used_up=True)
 
-        with observing(self.run.hear):
-            found = await adrive(self.ladder.climb(self._task(examples), reply, read), answer)
+        with observing(self.run.hear), closing(self.ladder.climb(self._task(examples), reply, read)) as plan:
+            found = advance(plan)
+            while isinstance(found, Ask):
+                found = advance(plan, await answer(found))
         if refused and not isinstance(found, Accepted):
             raise refused[0]
         return found
@@ -274,7 +275,7 @@ class Recovery:
     def _task(self, examples: Examples) -> Task[Any]:
         run, exchange, contract = self.run, self.run.exchange, self.wire.contract
         # A reply that ended with an error did not reach its token budget: a larger budget would not have helped.
-        broken_off = exchange.fault is not None and exchange.fault.reply.truncated
+        broken_off = exchange.fault is not None and exchange.fault.truncated
         return Task(
             contract,
             capture=run.capture,
@@ -536,18 +537,7 @@ class SecretsAtHand:
         return tuple(dict.fromkeys((*named, *secrets_of(text_of(run.messages)))))
 
 
-T = TypeVar("T")
-
 _TOOL_SETTINGS: Final = ("tool_choice", "parallel_tool_calls")
-
-
-async def adrive(plan: Plan[T], answer: Callable[[Ask], Awaitable[Reply]]) -> Outcome[T]:
-    """Run a plan to its outcome, with an async function that answers each ask. Catches nothing."""
-    with closing(plan):
-        step = advance(plan)
-        while isinstance(step, Ask):
-            step = advance(plan, await answer(step))
-        return step
 
 
 def _messages(ask: Ask, conversation: Sequence[ModelMessage]) -> list[ModelMessage]:

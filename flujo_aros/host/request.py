@@ -119,6 +119,8 @@ async def request_once(call: Call, /) -> ModelResponse:
 
 
 _made_by: Final[ContextVar[ModelCall]] = ContextVar("flujo_aros_model_call", default=request_once)
+current_model_call: Final = _made_by.get
+"""Returns what makes the requests here: `request_once`, or its replacement from `redirect_calls`."""
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from flujo_aros.contract import Contract, compile_schema, fold, parse_json
 from flujo_aros.errors import LimitReached
 from flujo_aros.host.models import wants_output
 from flujo_aros.host.output import Wire, wire_of
-from flujo_aros.host.run import Exchange, Fault, Run
+from flujo_aros.host.run import Exchange, Run
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
@@ -296,8 +296,8 @@ def fault_in(
     so_far: Sequence[ModelResponsePart] = (),
     *,
     form_sent: bool = False,
-) -> Fault | None:
-    """Return the error with the text that the model wrote before it, from the error itself or from its stream.
+) -> Reply | None:
+    """Return the reply to an error: the text that the model wrote before it, from the error itself or from its stream.
 
     None if the stream had begun to call one of the agent's own tools: an incomplete call is neither an answer nor a
     call that may be executed.
@@ -310,7 +310,7 @@ def fault_in(
         text, broken_off = "".join(map(text_of_part, so_far)).strip(), bool(so_far)
         # The request may have been rejected because of those tools, and no answer without them can be trusted.
         in_words = may_retry_as_plain_text(error, form_sent=form_sent and not own)
-    reply = Reply(
+    return Reply(
         text,
         True if broken_off else None,
         fault=sentence(error),
@@ -319,7 +319,6 @@ def fault_in(
         in_words=in_words,
         refused=isinstance(error, ContentFilterError),
     )
-    return Fault(error, reply)
 
 
 def rescue(
@@ -336,9 +335,9 @@ def rescue(
     fault = fault_in(error, parameters, so_far, form_sent=exchange.form_sent)
     if fault is None:
         return None
-    contract, text = exchange.wanted or _ANYTHING, fault.reply.text
+    contract, text = exchange.wanted or _ANYTHING, fault.text
     if not text:
-        rejected = read_reply(fault.reply, contract)
+        rejected = read_reply(fault, contract)
         if not (isinstance(rejected, Rejected) and run.ladder_of(contract).asks_after(rejected, contract)):
             return None
     # As if it had arrived normally; its usage is not measured, because providers report none with an error.
@@ -354,8 +353,8 @@ def rescue(
         response = with_blank(response, parameters, exchange)
     if not response.parts and run.takes_nothing:
         return None
-    exchange.fault = fault
-    return replace(response, parts=so_far) if fault.reply.truncated and text else response
+    exchange.error, exchange.fault = error, fault
+    return replace(response, parts=so_far) if fault.truncated and text else response
 
 
 def text_of_part(part: ModelResponsePart) -> str:

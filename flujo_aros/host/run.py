@@ -78,17 +78,6 @@ class OpenStream(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A provider error that replaced or ended a reply, and the reply as the ladder sees it.
-
-    Its text is what the model had written, as far as the error or its stream contains it.
-    """
-
-    error: Exception
-    reply: Reply
-
-
 @dataclass(slots=True)
 class Exchange:
     """The agent's latest own request, its result, and how that was read. Each request starts a new one."""
@@ -108,8 +97,10 @@ class Exchange:
     """The stream of the reply, if it is streamed."""
     response: ModelResponse | None = None
     """The reply, or None while the request is in progress and after a failed one."""
-    fault: Fault | None = None
+    error: Exception | None = None
     """The provider error that replaced or ended the reply."""
+    fault: Reply | None = None
+    """The reply to that error as the ladder sees it: its text is what the model had written, as far as known."""
 
     thought: bool = False
     """Whether the reply was empty, and its thinking is read instead."""
@@ -409,8 +400,8 @@ class Run:
             attempts=rejected.attempts or (alone,),
             context={**context, **{name: value for name, value in known.items() if value}},
         )
-        if self.exchange.fault is not None:
-            self.raised.__cause__ = self.exchange.fault.error
+        if self.exchange.error is not None:
+            self.raised.__cause__ = self.exchange.error
         return self.raised
 
 

@@ -3,7 +3,7 @@
 The input is a `Task` (a contract, the question of the run, where the schema is enforced) and the first `Reply`. The
 output is an `Outcome`: accepted, degraded or rejected, with one `Attempt` for each stage that was tried.
 
-1. `read_reply` reads the first reply (`plan`). If it is accepted, nothing else happens.
+1. `read_reply` reads the first reply (`ladder`). If it is accepted, nothing else happens.
 2. `Ladder.climb` (`ladder`) goes through its stages in order. A stage that does not handle the reason of the rejection,
    or for which the limits leave no call, is skipped; the attempt says why.
 3. A stage (a frozen pydantic model in `stages`, derived from `Rung`) returns a *plan*: a generator that yields an
@@ -29,8 +29,10 @@ from flujo_aros.recovery.fidelity import (
 from flujo_aros.recovery.ladder import (
     PLAIN_TEXT as PLAIN_TEXT,
     Ladder as Ladder,
+    ends_by_itself as ends_by_itself,
     ladder_for as ladder_for,
     read_first as read_first,
+    read_reply as read_reply,
 )
 from flujo_aros.recovery.plan import (
     Achieved as Achieved,
@@ -43,9 +45,7 @@ from flujo_aros.recovery.plan import (
     Rung as Rung,
     Task as Task,
     advance as advance,
-    ends_by_itself as ends_by_itself,
     has_form as has_form,
-    read_reply as read_reply,
 )
 from flujo_aros.recovery.prompts import (
     CANNOT_REPAIR as CANNOT_REPAIR,

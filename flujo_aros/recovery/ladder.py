@@ -1,4 +1,4 @@
-"""The ladder: its stages, its limits, how it runs, and the default ladder of each kind of contract."""
+"""The ladder: how it reads a reply, its stages, its limits, how it runs, and the default ladder of each contract."""
 
 from __future__ import annotations
 
@@ -7,18 +7,32 @@ from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
+from types import NoneType
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar, cast
 
 from pydantic import Field, field_validator
 
 from flujo_aros.configured import Configured
-from flujo_aros.contract import Contract, Event, TaggedContract, compile_contract
+from flujo_aros.contract import Block, Contract, Event, TaggedContract, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.events import ReadFinished, StageFinished, StageSkipped, StageStarted, current_observers, emit, span
 from flujo_aros.json_data import is_dict
-from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected
+from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.reading.read import read as read_text
 from flujo_aros.recovery.fidelity import Examples, unechoed, violates
-from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Judge, Past, Plan, Reply, Task, advance, read_reply
+from flujo_aros.recovery.plan import (
+    BROKEN_OFF,
+    FORM_FAILED,
+    LEFT_OPEN,
+    SAYS_NOTHING,
+    Ask,
+    Judge,
+    Past,
+    Plan,
+    Reply,
+    Task,
+    advance,
+)
 from flujo_aros.recovery.prompts import form_prompt
 from flujo_aros.recovery.stages import AnyStage, Degrade, Extract, LlmRepair, Resume, Retry, Simplify, Synthesize
 from flujo_aros.settings import Settings
@@ -106,6 +120,82 @@ def _as_stage(part: object) -> Any:
     if is_dict(part) and part.get("stage") in OTHER_NAMES:
         return {**part, "stage": OTHER_NAMES[str(part["stage"])]}
     return part
+
+
+_CUT_BY_ERROR: Final = Issue("$", BROKEN_OFF, "the reply ended there because of the error")
+_ENDED_THERE: Final = Issue("$", LEFT_OPEN, "the model itself ended the reply there: the provider did not cut it")
+_FORM_FAILED: Final = Issue("$", FORM_FAILED, "the error may be about the requested output format")
+_UNFINISHED: Final = (Reason.MALFORMED, Reason.NO_JSON)
+
+
+def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
+    """Read a reply.
+
+    A fault without any text is rejected with reason PROVIDER, an objection with INVALID. An unreadable reply is REFUSED
+    if a filter ended it, and TRUNCATED if it reached its limit.
+    """
+    if reply.fault is not None and not reply.text.strip():
+        reason = Reason.REFUSED if reply.refused else Reason.PROVIDER
+        issue = Issue("$", reply.fault_code, reply.fault)
+        issues = (issue, _FORM_FAILED) if reply.in_words else (issue,)
+        return Rejected(reason, issues, reply.text, retry_after=reply.retry_after)
+    if reply.thought or reply.fault is not None:
+        outcome = _read_oddly(reply, contract)
+    else:
+        outcome = read_text(reply.text, contract, truncated=reply.truncated)
+    if isinstance(outcome, Accepted) and reply.objections:
+        return Rejected(Reason.INVALID, reply.objections, reply.text)
+    if isinstance(outcome, Rejected) and reply.objections and not reply.text.strip():
+        return replace(outcome, issues=reply.objections)  # the reason why there is nothing to read
+    made_up = isinstance(outcome, Accepted) and outcome.trust is Trust.SYNTHESIZED
+    if made_up and reply.fault is not None and reply.in_words:
+        return Rejected(Reason.NO_JSON, (Issue("$", reply.fault_code, reply.fault),), reply.text)
+    if reply.refused and (isinstance(outcome, Rejected) or made_up):
+        issue = Issue("$", "content_filter", "the provider's filter ended the reply")
+        if not isinstance(outcome, Rejected):  # prose interrupted by a filter is not an answer
+            return Rejected(Reason.REFUSED, (issue,), reply.text)
+        return replace(outcome, reason=Reason.REFUSED, issues=(issue, *outcome.issues))
+    if isinstance(outcome, Rejected) and reply.truncated and outcome.reason in _UNFINISHED:
+        # the missing part was never written, so there is nothing to repair
+        outcome = replace(outcome, reason=Reason.TRUNCATED)
+    if not isinstance(outcome, Rejected) or outcome.reason is not Reason.TRUNCATED:
+        return outcome
+    if reply.truncated and reply.fault is not None:  # in that case the text itself is not the problem
+        return replace(outcome, issues=(*outcome.issues, Issue("$", reply.fault_code, reply.fault), _CUT_BY_ERROR))
+    if reply.truncated is False and contract.mode in ("tagged", "text"):  # the model itself left the tag open
+        return replace(outcome, issues=(*outcome.issues, _ENDED_THERE))
+    return outcome
+
+
+def _read_oddly(reply: Reply, contract: Contract[T]) -> Outcome[T]:
+    """Read a text that was in the thinking, or that came with an error."""
+    end = len(reply.text)
+    if reply.thought:
+        outcome = read_text(reply.text, contract, truncated=reply.truncated)
+        return _with_inferred_repair(outcome, "from-thinking", (0, end)) if isinstance(outcome, Accepted) else outcome
+    if reply.truncated and contract.risk >= Risk.INFERRED:
+        # Unlike a token limit, an error does not suggest that the model would have continued.
+        outcome = read_text(reply.text, contract)
+        if isinstance(outcome, Accepted) and ends_by_itself(outcome):
+            return _with_inferred_repair(outcome, BROKEN_OFF.replace("_", "-"), (end, end))
+    return read_text(reply.text, contract, truncated=reply.truncated)
+
+
+def ends_by_itself(outcome: Accepted[Any]) -> bool:
+    """Return whether a value has a recognizable end, as objects and lists have; prose and numbers
+    may always continue.
+    """
+    return outcome.trust is not Trust.SYNTHESIZED and not isinstance(outcome.value, _OPEN_ENDED)
+
+
+_OPEN_ENDED: Final = (str, bool, int, float, NoneType, Block)
+
+
+def _with_inferred_repair(outcome: Accepted[T], code: str, span: tuple[int, int]) -> Accepted[T]:
+    """Return the outcome with one more repair, about where the text was or how it ended."""
+    words = outcome.text[slice(*span)][:80]
+    repairs = (*outcome.repairs, Repair(code, Risk.INFERRED, "$", span, words, words))
+    return replace(outcome, repairs=repairs, trust=Trust.lowest([outcome.trust, Trust.INFERRED]))
 
 
 _OWN: Final = ("first", "resume")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
-from types import NoneType
 from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from flujo_aros.configured import Configured
-from flujo_aros.contract import Block, Contract
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.reading.read import read
+from flujo_aros.contract import Contract
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
 from flujo_aros.recovery.fidelity import Examples
 from flujo_aros.usage import Usage
 
@@ -227,16 +225,12 @@ LEFT_OPEN: Final = "left_open"
 """Issue code: the payload does not end, although the provider did not cut the reply."""
 BROKEN_OFF: Final = "broken_off"
 """Issue code: a provider error ended the reply."""
-_CUT_BY_ERROR: Final = Issue("$", BROKEN_OFF, "the reply ended there because of the error")
-_ENDED_THERE: Final = Issue("$", LEFT_OPEN, "the model itself ended the reply there: the provider did not cut it")
 FORM_FAILED: Final = "form_failed"
 """Issue code: there is no reply because of the output format, so instructions alone may work."""
-_FORM_FAILED: Final = Issue("$", FORM_FAILED, "the error may be about the requested output format")
 SAYS_NOTHING: Final = "says_nothing"
 """Issue code: nothing in the reply to an event contract was part of the answer."""
 _ANSWERS: Final = ("resume", "retry", "constrain", "escalate", "simplify")
 """The stages whose reply answers the question of the run."""
-_UNFINISHED: Final = (Reason.MALFORMED, Reason.NO_JSON)
 
 Plan: TypeAlias = Generator[Ask, Reply, Outcome[T]]
 Judge: TypeAlias = Callable[[Outcome[T]], Outcome[T]]
@@ -249,76 +243,6 @@ class ReadReply(Protocol[T]):
     def __call__(self, reply: Reply, judge: Judge[T] | None = None, /) -> Outcome[T]:
         """Return the outcome, after the judge."""
         ...
-
-
-def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
-    """Read a reply.
-
-    A fault without any text is rejected with reason PROVIDER, an objection with INVALID. An unreadable reply is REFUSED
-    if a filter ended it, and TRUNCATED if it reached its limit.
-    """
-    if reply.fault is not None and not reply.text.strip():
-        reason = Reason.REFUSED if reply.refused else Reason.PROVIDER
-        issue = Issue("$", reply.fault_code, reply.fault)
-        issues = (issue, _FORM_FAILED) if reply.in_words else (issue,)
-        return Rejected(reason, issues, reply.text, retry_after=reply.retry_after)
-    if reply.thought or reply.fault is not None:
-        outcome = _read_oddly(reply, contract)
-    else:
-        outcome = read(reply.text, contract, truncated=reply.truncated)
-    if isinstance(outcome, Accepted) and reply.objections:
-        return Rejected(Reason.INVALID, reply.objections, reply.text)
-    if isinstance(outcome, Rejected) and reply.objections and not reply.text.strip():
-        return replace(outcome, issues=reply.objections)  # the reason why there is nothing to read
-    made_up = isinstance(outcome, Accepted) and outcome.trust is Trust.SYNTHESIZED
-    if made_up and reply.fault is not None and reply.in_words:
-        return Rejected(Reason.NO_JSON, (Issue("$", reply.fault_code, reply.fault),), reply.text)
-    if reply.refused and (isinstance(outcome, Rejected) or made_up):
-        issue = Issue("$", "content_filter", "the provider's filter ended the reply")
-        if not isinstance(outcome, Rejected):  # prose interrupted by a filter is not an answer
-            return Rejected(Reason.REFUSED, (issue,), reply.text)
-        return replace(outcome, reason=Reason.REFUSED, issues=(issue, *outcome.issues))
-    if isinstance(outcome, Rejected) and reply.truncated and outcome.reason in _UNFINISHED:
-        # the missing part was never written, so there is nothing to repair
-        outcome = replace(outcome, reason=Reason.TRUNCATED)
-    if not isinstance(outcome, Rejected) or outcome.reason is not Reason.TRUNCATED:
-        return outcome
-    if reply.truncated and reply.fault is not None:  # in that case the text itself is not the problem
-        return replace(outcome, issues=(*outcome.issues, Issue("$", reply.fault_code, reply.fault), _CUT_BY_ERROR))
-    if reply.truncated is False and contract.mode in ("tagged", "text"):  # the model itself left the tag open
-        return replace(outcome, issues=(*outcome.issues, _ENDED_THERE))
-    return outcome
-
-
-def _read_oddly(reply: Reply, contract: Contract[T]) -> Outcome[T]:
-    """Read a text that was in the thinking, or that came with an error."""
-    end = len(reply.text)
-    if reply.thought:
-        outcome = read(reply.text, contract, truncated=reply.truncated)
-        return _with_inferred_repair(outcome, "from-thinking", (0, end)) if isinstance(outcome, Accepted) else outcome
-    if reply.truncated and contract.risk >= Risk.INFERRED:
-        # Unlike a token limit, an error does not suggest that the model would have continued.
-        outcome = read(reply.text, contract)
-        if isinstance(outcome, Accepted) and ends_by_itself(outcome):
-            return _with_inferred_repair(outcome, BROKEN_OFF.replace("_", "-"), (end, end))
-    return read(reply.text, contract, truncated=reply.truncated)
-
-
-def ends_by_itself(outcome: Accepted[Any]) -> bool:
-    """Return whether a value has a recognizable end, as objects and lists have; prose and numbers
-    may always continue.
-    """
-    return outcome.trust is not Trust.SYNTHESIZED and not isinstance(outcome.value, _OPEN_ENDED)
-
-
-_OPEN_ENDED: Final = (str, bool, int, float, NoneType, Block)
-
-
-def _with_inferred_repair(outcome: Accepted[T], code: str, span: tuple[int, int]) -> Accepted[T]:
-    """Return the outcome with one more repair, about where the text was or how it ended."""
-    words = outcome.text[slice(*span)][:80]
-    repairs = (*outcome.repairs, Repair(code, Risk.INFERRED, "$", span, words, words))
-    return replace(outcome, repairs=repairs, trust=Trust.lowest([outcome.trust, Trust.INFERRED]))
 
 
 def has_issue(rejected: Rejected, *codes: str) -> bool:

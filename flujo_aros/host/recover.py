@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from functools import partial
 from time import monotonic, perf_counter
 from typing import Any, Final, TypeAlias, TypeGuard, cast
 from uuid import uuid4
@@ -87,7 +87,7 @@ from flujo_aros.recovery import (
     read_first,
     read_reply,
 )
-from flujo_aros.redaction import secrets_among, secrets_in, secrets_of
+from flujo_aros.redaction import SecretsFound, secrets_among, secrets_in, secrets_of
 from flujo_aros.usage import Usage
 
 _WITHOUT_A_CALL: Final = ("block", "event")
@@ -283,7 +283,7 @@ class Recovery:
             model=run.model.model_name,
             native=native_of(run, contract),
             max_tokens=None if broken_off else (exchange.settings or {}).get("max_tokens"),
-            secrets=SecretsAtHand(run),
+            secrets=SecretsFound(partial(_secrets_at_hand, run)),
             evidence=run.evidence,
             examples=examples,
             spent=Usage.total(stage.usage for stage in run.stages),
@@ -516,25 +516,15 @@ def fit_event_fields(
     return replace(accepted, value=Event.model_validate(fields), trust=trust, repairs=tuple(repairs))
 
 
-@dataclass
-class SecretsAtHand:
-    """The caller's secrets, and values that are secret by their name or label.
-
-    Searches the environment, the deps of the run, the model settings (such as headers) and the prompt, but only when a
-    repair prompt is built.
+def _secrets_at_hand(run: Run) -> Iterator[str]:
+    """Yield the caller's secrets, and the values that are secret by their name or label: in the environment, the deps
+    of the run, the model settings (such as headers) and the prompt.
     """
-
-    run: Run
-
-    def __iter__(self) -> Iterator[str]:
-        """Return each value once."""
-        return iter(self._all)
-
-    @cached_property
-    def _all(self) -> tuple[str, ...]:
-        run = self.run
-        named = (*run.secrets, *secrets_in(os.environ), *secrets_among(run.deps), *secrets_among(run.exchange.settings))
-        return tuple(dict.fromkeys((*named, *secrets_of(text_of(run.messages)))))
+    yield from run.secrets
+    yield from secrets_in(os.environ)
+    yield from secrets_among(run.deps)
+    yield from secrets_among(run.exchange.settings)
+    yield from secrets_of(text_of(run.messages))
 
 
 _TOOL_SETTINGS: Final = ("tool_choice", "parallel_tool_calls")

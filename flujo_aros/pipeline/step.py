@@ -53,7 +53,7 @@ from flujo_aros.pipeline.template import InputLike
 from flujo_aros.reading.payload import apply_checks_async
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import PLAIN_TEXT, Degrade, Ladder, Retry, ladder_for
-from flujo_aros.redaction import SecretsIn
+from flujo_aros.redaction import SecretsFound, secrets_among
 from flujo_aros.settings import current_settings
 from flujo_aros.spelling import nearest, short_value
 
@@ -764,7 +764,7 @@ class Step(TakesInput[T_co]):
                 allowance=context.allowance,
                 settings=known.settings or None,
                 checks=checks,
-                secrets=SecretsIn([context.context, context.input]),
+                secrets=SecretsFound(partial(secrets_among, [context.context, context.input])),
                 repeated=self.retries > 0,
                 refusals=context.refusals,
                 tools=self._tools(),

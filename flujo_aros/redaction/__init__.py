@@ -18,7 +18,7 @@ much would damage the data that a repair needs.
 """
 
 from flujo_aros.redaction.kinds import (
-    SecretsIn as SecretsIn,
+    SecretsFound as SecretsFound,
     labelled_values as labelled_values,
     secrets_among as secrets_among,
     secrets_by_context as secrets_by_context,

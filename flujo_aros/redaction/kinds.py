@@ -348,15 +348,15 @@ def secrets_among(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_among(value)))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SecretsIn:
-    """The secrets in a value, which is searched lazily, on each iteration."""
+class SecretsFound(Iterable[str]):
+    """Secrets that are searched for only when one is needed, and then only once."""
 
-    value: object = dataclasses.field(repr=False)
+    def __init__(self, search: Callable[[], Iterable[str]]) -> None:
+        self._found: Final = cache(lambda: tuple(dict.fromkeys(search())))
 
     def __iter__(self) -> Iterator[str]:
         """Return each secret once."""
-        return iter(secrets_among(self.value))
+        return iter(self._found())
 
 
 def _is_listing(value: object) -> TypeGuard[Iterable[object]]:

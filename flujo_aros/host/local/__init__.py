@@ -121,7 +121,7 @@ def find_weights(name: str) -> Path:
     mistake = local_name_error(name)
     if mistake is not None and not Path(wanted).is_file():
         raise LocalModelError(mistake)
-    return _weights_at_path(wanted)
+    return _check_weights(Path(wanted).expanduser(), name)
 
 
 def _installed_weights(name: str, weights: Weights) -> Path:
@@ -131,10 +131,6 @@ def _installed_weights(name: str, weights: Weights) -> Path:
     if not files:
         raise LocalModelError(f"The weights of local:{name} are not installed: {weights.install}")
     return _check_weights(files[0], f"local:{name}")
-
-
-def _weights_at_path(wanted: str) -> Path:
-    return _check_weights(Path(wanted).expanduser(), PREFIX + wanted)
 
 
 def _check_weights(file: Path, name: str) -> Path:

@@ -129,13 +129,24 @@ class LocalChatModel(OpenAIChatModel):
         answer: object = error.body
         body = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
         why = str(body.get("message", ""))
+        name = f"local model {self.model_name}"
         category: type[ModelRequestRejectedError]
         if body.get("type") == "exceed_context_size_error":
-            plain, category = self._too_long_message(body), ModelContextWindowExceededError
+            category = ModelContextWindowExceededError
+            plain = (
+                f"The prompt has {body.get('n_prompt_tokens')} tokens and the {name} was started "
+                f"with a context of {self._context}: shorten the input, or set AROS_LOCAL_CONTEXT to a larger number."
+            )
         elif "JSON schema" in why or "grammar" in why:
-            plain, category = _bad_schema_message(why), ModelRequestRejectedError
+            category, cause = ModelRequestRejectedError, why.partition("JSON schema error at ")[2] or why
+            cure = "change the schema there, or use `output_mode: prompted`"
+            plain = f"llama.cpp cannot convert the JSON schema to a grammar ({cause}): {cure}."
         elif "input is not supported" in why:
-            plain, category = self._text_only_message(why), ModelRequestRejectedError
+            category = ModelRequestRejectedError
+            plain = (
+                f"The {name} accepts only text ({why.partition(' - ')[0]}): use another model for "
+                "this step, or send it only text."
+            )
         else:
             return error
         rejection = ModelHTTPError.for_category(
@@ -147,21 +158,3 @@ class LocalChatModel(OpenAIChatModel):
         )
         rejection.message = plain
         return rejection
-
-    def _text_only_message(self, why: str) -> str:
-        return (
-            f"The local model {self.model_name} accepts only text ({why.partition(' - ')[0]}): use another model for "
-            "this step, or send it only text."
-        )
-
-    def _too_long_message(self, body: dict[str, Any]) -> str:
-        return (
-            f"The prompt has {body.get('n_prompt_tokens')} tokens and the local model {self.model_name} was started "
-            f"with a context of {self._context}: shorten the input, or set AROS_LOCAL_CONTEXT to a larger number."
-        )
-
-
-def _bad_schema_message(why: str) -> str:
-    cause = why.partition("JSON schema error at ")[2] or why
-    cure = "change the schema there, or use `output_mode: prompted`"
-    return f"llama.cpp cannot convert the JSON schema to a grammar ({cause}): {cure}."

@@ -105,7 +105,10 @@ ELIDED_ITEM: Final = expression(
     r"""|,\s*["'](?:(?:etc|et cetera|and so on|usw|und so weiter|u\.\s?a|ecc|enz|itd|among others|and (?:more|others)"""
     r"""|und weitere|entre (?:otros|outros|autres)|e così via|и т\.\s?[дп]|и так далее)\.?|等等?|など|등"""
     r"""|<(?:see|same as|as|like) (?:above|before|below|previous\w*)>"""
-    r"""|[(\[]?(?:and |plus |\+ ?|… ?|\.\.\. ?){0,2}\d+ (?:more|others)(?: \w+){0,2}[)\].…]*|以下(?:省略|略)"""
+    r"""|[(\[]?(?:and |plus |und |et |y |e |en |i |и |\+ ?|… ?|\.\.\. ?){0,2}(?:\d+ (?:more|others|weitere|andere"""
+    r"""|autres|más|otr[oa]s|outros|altr[ie]|anderen|innych|других)(?: \w+){0,2}"""
+    r"""|(?:altri|otros|outros|weitere|ещё) \d+)[)\].…]*|(?:他|ほか|外)\s?\d+\s?[名人件個社]"""
+    r"""|等\s?\d+\s?[人个名件家项]|以下(?:省略|略)"""
     r"""|[(\[<](?:\.\.\.+|…+|(?:\w+ )?(?:more|others?|weitere|autres|otros|outros|altri|rest|continued|truncated"""
     r"""|omitted|unchanged)(?: omitted)?|(?:\w+ ){2,3}(?:omitted|unchanged|truncated|continued))[)\]>]"""
     r""")["']\s*\]"""
@@ -113,13 +116,17 @@ ELIDED_ITEM: Final = expression(
 """An ellipsis, or words for it, in place of an item or a key: something was left out."""
 _WORDS_FOR_MORE: Final = (
     r"more|others?|omitted|truncated|continued|unchanged|rest|etc|so on|usw|weitere?|u\. ?a|ecc|enz"
-    r"|otros|outros|autres|altri|via|cetera|itd|т\.\s?[дп]\.?|далее|above|before|below|previous|略|等|など|등"
+    r"|otr[oa]s|outros|autres|altr[ie]|anderen|más|innych|других|名|人|件|via|cetera|itd|т\.\s?[дп]\.?|далее|above|before|below|previous|略|等|など|등"
 )
 _LEFT_OUT: Final = Phrases(rf"\.\.\.|…|{_WORDS_FOR_MORE}", cased=True)
 # Text that may make valid JSON doubtful. One pass of an automaton rules it out in most replies. A single automaton for
 # both would cost up to six times as much: the engine searches fast for a few literals that do not all begin with the
 # same character. So dots, which may mean either, are only among the placeholders.
-_MAY_ELIDE: Final = Phrases(rf"(?:{_WORDS_FOR_MORE})[)>.…\]]*\"", r" (?:more|others)(?: [^\" ]+){1,2}\"", cased=True)
+_MAY_ELIDE: Final = Phrases(
+    rf"(?:{_WORDS_FOR_MORE})[)>.…\]]*\"",
+    r" (?:more|others|weitere|autres|altri|otros|outros|ещё)(?: [^\" ]+){1,2}\"",
+    cased=True,
+)
 _MAY_BE_SLOT: Final = Phrases(
     r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\"|(?:YYYY|yyyy|DD|dd)[-/.]|(?:HH"
     r"|hh):)",

@@ -304,6 +304,8 @@ NEVER: Final = Phrases(
     r"\b(?:won['’]t|will not|wouldn['’]t|would not|not going to|cannot|can['’]t|(?:should|must|may)(?: not"
     r"|n['’]t)) (?:answer|return|reply|respond|output|use|say|write|give)\b",
     r"\A(?:the |a |your )?(?:\w+ )?(?:schema|format|structure|shape|template) (?:would|could|might) \w+",
+    r"\bfor an? (?:\w+ )?(?:text|input|message|document|e-?mail|ticket|review|sentence) (?:such as|like)\b[^\n]*"
+    r"[:：]\Z",
     # only an assumption, a condition, or what a form looks like
     r"\A(?:let(?:'s|’s| us) )?(?:suppos(?:e|ing)|assum(?:e|ing)|imagine|pretend|say)\b|\A(?:if|wenn|falls|si|unless"
     r"|otherwise|angenommen|supposons|supongamos)\b[^,，]*[:：]\Z|\b(?:what|how) [^.!?\n]{1,60}\b(?:would|could|might"

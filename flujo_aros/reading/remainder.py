@@ -175,6 +175,12 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
         if floor and is_aside(text, chosen.start, floor):
             return "the last answer is in parentheses after another one"
     every = sorted((*others, chosen))
+    labels = [
+        label_before(text, span.start, floor)
+        for span, floor in zip(every, [0, *(s.end for s in every[:-1])], strict=True)
+    ]
+    if len(every) > 1 and all(map(_ON_CONDITION.match, labels)):
+        return "several answers are given, each on a condition"
     for one, two in pairwise(every):
         if phrases.CHOICE_BETWEEN.search(text[max(one.end, two.start - 100) : two.start]):
             return "several answers are offered as alternatives"
@@ -191,6 +197,12 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
         if other.start > chosen.start and _takes_over(text, other, max(e for e in ends if e <= other.start)):
             return "another answer follows the one in the higher-ranked place"
     return None
+
+
+_ON_CONDITION: Final = expression(
+    r"(?:if|unless|when|assuming|suppos(?:e|ing)|wenn|falls|sofern|si|se|als|indien|jeśli|если|om|hvis|eğer)\b|如果|若|もし",
+    re.I,
+)
 
 
 def _takes_over(text: str, other: Span, floor: int) -> bool:
@@ -242,6 +254,8 @@ def _evidence_beside(text: str, chosen: Span, others: Sequence[Span]) -> str | N
         return "it is one of several items in parentheses"
     if not others and is_commented_out(text, chosen):
         return "it is commented out"
+    if _ACTION.search(text, near, chosen.start) and _OBSERVED.match(text, chosen.end):
+        return "it is the input of a tool"
     if _follows_words(text, chosen) and phrases.REFUSED.search(text[chosen.end : chosen.end + _NEAR]):
         return "the text after it declines to give it"
     floor = chosen.end
@@ -259,6 +273,9 @@ def has_words(text: str) -> bool:
     return any(map(str.isalpha, text)) or _SIGNS.search(text) is not None
 
 
+_ACTION: Final = expression(r"^[ \t]*Action Input:\s*\Z", re.M | re.I)
+_OBSERVED: Final = expression(r"\s*Observation:", re.I)
+"""What a reply that calls a tool in words has before and after the arguments."""
 _COMPUTES: Final = expression(r"[ \t]*(?:\+[ \t]*[\[{(\"'\w]|\*[ \t]*\d|(?:\.\.\.+|…)[ \t]*[\[{(])")
 """An operator directly after a value, on its line, as in `[1, 2] + [3]`."""
 _ITEM: Final = r"(?:-?\d[\w.+-]{0,40}|\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'|(?:[tT]rue|[fF]alse|null|None)\b)"
@@ -383,6 +400,9 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         if (begun := phrases.NEW_ANSWER.search(prose)) is not None and _differs_from(prose, begun.end(), shape, value):
             return f"the text after it gives another answer: {_excerpt(prose, begun.start())!r}"
     tagger = cache(lambda: _tagger(shape, value()))
+    for found in _ASSIGNED.finditer(prose) if "=" in prose else ():
+        if (name := shape.name_of(found[1] or found[2])) is not None:
+            return f"the code after it changes {name!r}: {_excerpt(found[0], 0)!r}"
     if (remark := remark_in(prose, tagger)) is not None:
         said = "retracts or corrects it" if remark.corrects else "says that it is not to be trusted"
         return f"the text after it {said}: {_excerpt(remark.sentence, 0)!r}"
@@ -407,6 +427,10 @@ def _claim_in(prose: str, tagger: Callable[[], Tagger]) -> str | None:
     return None
 
 
+_ASSIGNED: Final = expression(
+    r"^[ \t]*[A-Za-z_]\w{0,40}(?:\.(\w{1,60})|\[[\"'](\w{1,60})[\"']\])\s{0,3}[-+*/]?=(?!=)[^\n]*", re.M
+)
+"""Code that assigns to a member: `booking.room = 7`."""
 _MAY_CLAIM: Final = expression(r"\w")
 _MOST_PROSE: Final = 20_000
 

@@ -897,8 +897,10 @@ _DETERMINERS: Final = frozenset({"no", "non", "not", "none"})
 """Choices that negate the noun after them: `no value` is not `no`."""
 _YES: Final = _words("yes true ja oui sí sim да 是 はい")
 _NO: Final = _words("no false nein non não nee нет 否 いいえ")
-_YES_ALONE: Final = _words("yep yeah wahr vrai verdadero vero verdadeiro 예 네")
-_NO_ALONE: Final = _words("nope nah falsch faux falso 아니오 아니요")
+_YES_ALONE: Final = _words(
+    "yep yeah wahr vrai verdadero vero verdadeiro tak prawda evet igen kyllä áno ano правда 예 네"
+)
+_NO_ALONE: Final = _words("nope nah falsch faux falso nie fałsz hayır nem nej ne ложь 아니오 아니요")
 """Words that count only on their own."""
 _NO_VALUE_LINES: Final = """
 ,-,–,—,--,null,none,nil,undefined,unknown,unspecified,missing,nothing,empty,n/a,na,n.a,#n/a,tbd,tba,not available

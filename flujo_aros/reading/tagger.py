@@ -51,10 +51,12 @@ WORDS: Final = {
         möglicherweise womöglich wohl peut-être quiz* talvez forse misschien mogelijk wellicht equally
         just_as_well""",
     "OTHERWISE": """off differ* over-stated overstated understated exaggerated higher lower""",
-    "WRONG": """ではなく wrong wrongly ruled_out invalid untrue incorrect* inaccurate mistaken outdated no_longer
-        supersed* falsch fehlerhaft erron* faux fausse* inexact* errad* errat* equivocad* sbagliat* onjuist fout
-        verkeerd fel felaktig* feil forkert greșit* chybn* błędn* yanlış hibás* téves* väärin väärä* in_error
-        out_of_date is_off are_off too_high too_low zu_hoch zu_niedrig trop_élevé demasiado_alt*""",
+    "WRONG": """ではなく wrong wrongly ruled_out invalid untrue incorrect* inaccurate mistaken outdated supersed*
+        falsch fehlerhaft erron* faux fausse* inexact* errad* errat* equivocad* sbagliat* onjuist fout verkeerd fel
+        felaktig* feil forkert greșit* chybn* błędn* yanlış hibás* téves* väärin väärä* in_error out_of_date is_off
+        are_off too_high too_low zu_hoch zu_niedrig trop_élevé demasiado_alt*""",
+    "CEASED": """no_longer not_anymore nicht_mehr ya_no ne_plus n'est_plus n'a_plus non_più niet_meer não_mais já_não
+        już_nie больше_не artık""",
     "ASSUMED": """assum* placeholder* approximat* as_a_default reasonable_default sensible_default defaulted
         provisional preliminary suppos* estimat* want_of ballpark presumabl* reconstruct* filler stand-in*""",
     "GUESSED": """guess* invent invents invented inventing made_up make_up making_up fabricat* extrapolat*
@@ -140,7 +142,12 @@ WORDS: Final = {
         dedott* no_consta creo_que me_queda_claro pode_não orientativ* approssimativ* non_sono_riuscit* no_pude
         não_consegui comprobar revisar revisarla verificarlo riverificare 我假设 假定 推测 推測です 推定 估计 猜
         不清楚 不确定 看不清 存疑 仅供参考 読み取れ はっきりしな 確信が 自信がありま 仅为示例 只是示例 仅是示例
-        仅为例子 虚构 占位 例です 架空 ダミー サンプルです 仮の""",
+        仅为例子 虚构 占位 例です 架空 ダミー サンプルです 仮の 无法确定 難以確定 无法辨认 추측 불확실 확실하지
+        illustratives illustratifs illustratieve illustrativ illustrativas ilustrativ* наугад предположит*
+        предположен* предполагаю выдуман* неразборчив* нечитаем* неуверен* zgaduję zgadywan* przypuszcz* zmyślon*
+        nieczyteln* niepewn* tahminim tahminen belirsiz* okunmuyor okunaksız* gissning* gissad* gissat oläslig*
+        osäker* usikker* ulæselig* gættet gjettet epävarm* arvaus* arvasin nejist* nečiteln* vymyšlen*
+        olvashatatlan* bizonytalan* nesigur* ilizibil*""",
     "CHOSE": """went_with go_with picked pick chose choose used use reused kept put filled took settled
         reconstructed entered wrote fill inserted""",
     "HM": """hm* ah oh uh um well ok okay also ach ay""",
@@ -372,8 +379,8 @@ class Tagger:
         self.words = {choice: dict(means) for choice, means in known.choices.items()}
         held = [field.held.casefold() if _is_short(field.held) else "" for field in fields]
         for at, word in enumerate(held):
-            if word:
-                self.words.setdefault(word, {})[at] = OWN
+            for each in _with_past(word) if fields[at].kind == "choice" else [word] if word else []:
+                self.words.setdefault(each, {})[at] = OWN
         own_words = re.compile(_any_of({*held} - {""}), re.I), known.spelled
         self._parts: tuple[Callable[[str, int], re.Match[str] | None], ...] = (
             _QUOTE.search, *(partial(_whole, part) for part in own_words), _OTHER.search
@@ -625,7 +632,8 @@ def _vocabulary(fields: tuple[tuple[str, frozenset[str]], ...]) -> _Vocabulary:
             named.setdefault(fold(each), {})[at] = SURE if each == name else OWN
             spelled.add(each)
         for choice in own:
-            choices.setdefault(choice, {})[at] = SURE if class_of(choice) is None else UNLIKE
+            for each in _with_past(choice):
+                choices.setdefault(each, {})[at] = SURE if class_of(choice) is None else UNLIKE
     return _Vocabulary(named, choices, re.compile(_any_of(spelled | choices.keys()), re.I))
 
 
@@ -730,6 +738,11 @@ def _forms(word: str) -> Iterator[str]:
     stem = _ENDING.sub("", word)
     if word.isalpha() and len(stem) > 2 and len(word) > _SHORT + 1:
         yield from (stem + ending for ending in ("", "e", "es", "s", "ed", "ing"))
+
+
+def _with_past(choice: str) -> set[str]:
+    """Return a choice with its past form: `rejected` for `reject`."""
+    return {choice, *(form for form in _forms(choice) if form.endswith("ed"))}
 
 
 @lru_cache(maxsize=1_024)

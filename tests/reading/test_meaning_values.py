@@ -794,6 +794,7 @@ def test_the_same_placeholder_in_several_fields_is_a_template() -> None:
     "last",
     [
         "...", "etc.", "and so on", "(12 more)", "+3 more", "[...]", "(others omitted)", "[truncated]", "<more>",
+        "und 5 weitere", "et 3 autres", "y 2 más", "e altri 4", "他5名", "等3人",
         "2 others", "among others", "usw.", "u.a.", "ecc.", "enz.", "entre otros", "и т. д.", "など", "<see above>",
         "... and 48 more",
     ],

@@ -1032,3 +1032,41 @@ def test_reasoning_after_the_answer_is_harmless_if_it_corrects_nothing() -> None
 )
 def test_a_value_that_defers_to_the_one_before_it_is_not_the_answer(word: str) -> None:
     assert refused(f"Changed {GOOD} {word} {OTHER}").reason is Reason.AMBIGUOUS
+
+
+class Slot(BaseModel):
+    room: str
+    seats: int
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "```js\nconst slot = {room: 'A', seats: 4};\nslot.seats = count(rows);\n```",
+        "```python\nslot = {'room': 'A', 'seats': 4}\nslot['seats'] += 2\n```",
+    ],
+)
+def test_code_behind_the_value_that_changes_a_field_rejects_the_reply(reply: str) -> None:
+    found = read(reply, Slot)
+    assert isinstance(found, Rejected)
+    assert "changes 'seats'" in str(found)
+
+
+def test_code_behind_the_value_that_only_uses_it_is_harmless() -> None:
+    assert read("```js\nconst slot = {room: 'A', seats: 4};\nif (slot.seats == 4) { log(slot.room); }\n```", Slot)
+
+
+def test_answers_that_each_depend_on_a_condition_are_alternatives() -> None:
+    reply = 'If the door counts, then {"room": "A", "seats": 4}. If it does not, then {"room": "A", "seats": 3}.'
+    assert isinstance(read(reply, Slot), Rejected)
+    assert read('When I was asked first: {"room": "A", "seats": 4}. Final answer: {"room": "A", "seats": 3}', Slot)
+
+
+def test_the_input_of_a_tool_that_is_called_in_words_is_not_the_answer() -> None:
+    reply = 'Thought: look it up.\nAction: find_room\nAction Input: {"room": "A", "seats": 4}\nObservation:'
+    assert isinstance(read(reply, Slot), Rejected)
+
+
+def test_what_would_be_the_answer_for_a_text_like_another_is_an_example() -> None:
+    reply = 'Use this format, for a message such as "Room A for four":\n\n{"room": "A", "seats": 4}'
+    assert isinstance(read(reply, Slot), Rejected)

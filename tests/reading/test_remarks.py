@@ -374,3 +374,33 @@ def _is_silently_wrong(row: dict[str, Any]) -> bool:
     outcome = read(row["input"], row["schema"])
     right = [row["expected"]] if "expected" in row else []
     return isinstance(outcome, Accepted) and outcome.value not in [*right, *row.get("accept", [])]
+
+
+@pytest.mark.parametrize(
+    "doubt",
+    [
+        "These are the values of the example from the manual.",
+        "Dit zijn de gegevens van het voorbeeld.",
+        "Ces valeurs sont purement illustratives.",
+        "Значение выбрано наугад.",
+        "Ta wartość to przypuszczenie.",
+        "Bu değer belirsiz.",
+        "我无法确定这个数值。",
+    ],
+)
+def test_a_doubt_in_any_of_twenty_languages_rejects_the_reply(doubt: str) -> None:
+    assert isinstance(read(f"{ANSWER}\n\n{doubt}", Booking), Rejected)
+
+
+@pytest.mark.parametrize("said", ["The flight is no longer in economy.", "La reserva ya no es economy."])
+def test_a_value_that_no_longer_holds_rejects_the_reply(said: str) -> None:
+    assert isinstance(read(f"{ANSWER}\n\n{said}", Booking), Rejected)
+
+
+def test_another_choice_counts_in_its_past_form_too() -> None:
+    class Claim(BaseModel):
+        verdict: Literal["approve", "reject"]
+
+    reply = '{"verdict": "approve"}\n\nThe damage is older than the policy, so the claim should be **rejected**.'
+    assert isinstance(read(reply, Claim), Rejected)
+    assert read(reply.replace("rejected", "approved"), Claim)

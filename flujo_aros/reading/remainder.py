@@ -394,11 +394,8 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         if is_answer and fence[1].lower() not in CODE_FENCES:
             return "another answer begins in a fence after it and cannot be read"
     prose = _FENCE.sub(" ", behind) if fenced else behind
-    if phrases.OBJECTS.may_match(prose):
-        if (elided := _elision(prose)) is not None:
-            return f"the reply says that something was left out: {elided[0].strip()[:60]!r}"
-        if (begun := phrases.NEW_ANSWER.search(prose)) is not None and _differs_from(prose, begun.end(), shape, value):
-            return f"the text after it gives another answer: {_excerpt(prose, begun.start())!r}"
+    if (elided := _elision(prose)) is not None:
+        return f"the reply says that something was left out: {elided[0].strip()[:60]!r}"
     tagger = cache(lambda: _tagger(shape, value()))
     for found in _ASSIGNED.finditer(prose) if "=" in prose else ():
         if (name := shape.name_of(found[1] or found[2])) is not None:
@@ -408,18 +405,11 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         return f"the text after it {said}: {_excerpt(remark.sentence, 0)!r}"
     if (claim := _claim_in(prose, tagger)) is not None:
         return f"the text after it {claim}"
-    return (
-        _other_lines(prose, shape)
-        or _other_form(prose, names)
-        or _other_text(prose, shape, value)
-        or _other_items(prose, shape, value)
-    )
+    return _other_form(prose, names) or _other_text(prose, shape, value) or _other_items(prose, shape, value)
 
 
 def _claim_in(prose: str, tagger: Callable[[], Tagger]) -> str | None:
     """Return which field a text gives another value, as in `gives 'total' another value: …`, or None."""
-    if not _MAY_CLAIM.search(prose):
-        return None
     answer = tagger()
     for sentence in SENTENCE.split(prose[:_MOST_PROSE]):
         if (name := contradicted_by(sentence, answer)) is not None:
@@ -431,7 +421,6 @@ _ASSIGNED: Final = expression(
     r"^[ \t]*[A-Za-z_]\w{0,40}(?:\.(\w{1,60})|\[[\"'](\w{1,60})[\"']\])\s{0,3}[-+*/]?=(?!=)[^\n]*", re.M
 )
 """Code that assigns to a member: `booking.room = 7`."""
-_MAY_CLAIM: Final = expression(r"\w")
 _MOST_PROSE: Final = 20_000
 
 
@@ -509,13 +498,6 @@ def _has_amount(unit: re.Match[str], shape: Shape) -> bool:
     return any(each.search(unit.string, *place) for each in (_AMOUNTS, _naming(tuple(shape.named))[0]))
 
 
-def _differs_from(prose: str, at: int, shape: Shape, value: Callable[[], Any]) -> bool:
-    """Return whether the paragraph at `at` contains anything other than values of the answer."""
-    body = prose[at : at + _NEAR_SENTENCE].strip().split("\n\n")[0]
-    held = " ".join(_said(part) for parts in _leaves(value(), shape).values() for part in parts)
-    return any(word.casefold() not in held for word in _TOKEN.findall(body))
-
-
 def contradiction_in(comments: str, shape: Shape, value: Callable[[], Any]) -> Issue | None:
     """Return the issue for a comment in the value that gives one of its fields a different value:
     `// explicit: true`.
@@ -562,17 +544,6 @@ _FIELD_LINE: Final = expression(
     r"^[ \t]*(?:#{1,6}|[-*•])[ \t]+[*_`]{0,3}([^\W\d][\w -]{0,60}?)[*_` \t]*(?:[:：=–-]|$)", re.M
 )
 """A heading or an item of a list that names a field."""
-_KEY_LINE: Final = expression(r"^[ \t]{0,8}([^\W\d][\w -]{0,60}?)[ \t]{0,4}[:：](?=[ \t]|$)", re.M)
-
-
-def _other_lines(prose: str, shape: Shape) -> str | None:
-    """Return an answer in `key: value` lines: all required keys, and at least two."""
-    if ":" not in prose and "：" not in prose:
-        return None
-    written = {shape.name_of(name) for name in _KEY_LINE.findall(prose)} - {None}
-    if len(written) > 1 and shape.required <= written:
-        return f"another answer follows it, in lines: {', '.join(sorted(map(str, written)))[:60]}"
-    return None
 
 
 def _other_form(prose: str, names: Mapping[str, Shape]) -> str | None:
@@ -653,19 +624,21 @@ def _said(part: Any) -> str:
 def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
     """Return all scalars of a value, by the normalized names of their keys."""
     found: dict[str, list[Any]] = {}
+    names: dict[tuple[int, str], tuple[str, set[str]]] = {}  # of each key of each shape: a list repeats them
     pending: list[tuple[Any, Shape]] = [(value, shape)]
     while pending:
         here, known = pending.pop()
         if is_dict(here):
             for key, part in here.items():
-                real = known.keys.get(key, key)
+                if (place := (id(known), key)) not in names:
+                    real = known.keys.get(key, key)
+                    aliases = {alias for alias, meant in known.keys.items() if meant == real}
+                    names[place] = real, set(map(fold, {key, *aliases}))
+                real, spelled = names[place]
                 parts = part if is_list(part) else [part]
                 scalars = [each for each in parts if not isinstance(each, (dict, list))]
-                spelled = {key}
-                if len(known.keys) != len(known.properties):
-                    spelled |= {alias for alias, meant in known.keys.items() if meant == real}
                 for each in spelled if scalars else ():
-                    found.setdefault(fold(each), []).extend(scalars)
+                    found.setdefault(each, []).extend(scalars)
                 if len(scalars) < len(parts):
                     pending.append((part, known.member(real)))
         elif is_list(here):

@@ -375,7 +375,9 @@ class Tagger:
         self.fields = fields
         known = _vocabulary(tuple((field.name, field.choices) for field in fields if not field.listed))
         self.named = known.named
-        self._plurals = {word for field in fields for word in name_words(field.name) if word.endswith("s")}
+        self._plurals = {
+            word for name in {field.name for field in fields} for word in name_words(name) if word.endswith("s")
+        }
         self.words = {choice: dict(means) for choice, means in known.choices.items()}
         held = [field.held.casefold() if _is_short(field.held) else "" for field in fields]
         for at, word in enumerate(held):

@@ -279,6 +279,11 @@ REPLACES: Final = Phrases(
 )
 """The complete label of a value that replaces another one."""
 
+NEW_ANSWER: Final = Phrases(
+    rf"^[ \t#>*_-]{{0,8}}(?:{_NEW} {_ANSWER}\b|{_NEW_DE} {_ANSWER_DE}\b|{_NEW_FR}|{_NEW_ES})[^:：\n]{{0,20}}[:：]"
+)
+"""The label of an answer that replaces the one before it, at the beginning of a line."""
+
 AHEAD: Final = Phrases(
     r"\b(?:following|follows|below|next|here|one|ones|folgend\w*|unten|hier|suivante?s?|ci-dessous|voici|celle-ci"
     r"|celui-ci|siguientes?|abajo|aquí|ést[ea]|seguente|segue|seguinte|abaixo|volgende|examples?|samples?|bad"

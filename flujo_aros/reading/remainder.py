@@ -396,6 +396,8 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
     prose = _FENCE.sub(" ", behind) if fenced else behind
     if (elided := _elision(prose)) is not None:
         return f"the reply says that something was left out: {elided[0].strip()[:60]!r}"
+    if (begun := phrases.NEW_ANSWER.search(prose)) is not None and _differs_from(prose, begun.end(), shape, value):
+        return f"the text after it gives another answer: {_excerpt(prose, begun.start())!r}"
     tagger = cache(lambda: _tagger(shape, value()))
     for found in _ASSIGNED.finditer(prose) if "=" in prose else ():
         if (name := shape.name_of(found[1] or found[2])) is not None:
@@ -496,6 +498,13 @@ def _has_amount(unit: re.Match[str], shape: Shape) -> bool:
     """Return whether the words before a unit mention an amount, or name a field."""
     place = max(0, unit.start() - _NEAR_UNIT), unit.start()
     return any(each.search(unit.string, *place) for each in (_AMOUNTS, _naming(tuple(shape.named))[0]))
+
+
+def _differs_from(prose: str, at: int, shape: Shape, value: Callable[[], Any]) -> bool:
+    """Return whether the paragraph at `at` contains anything other than values of the answer."""
+    body = prose[at : at + _NEAR_SENTENCE].strip().split("\n\n")[0]
+    held = " ".join(_said(part) for parts in _leaves(value(), shape).values() for part in parts)
+    return any(word.casefold() not in held for word in _TOKEN.findall(body))
 
 
 def contradiction_in(comments: str, shape: Shape, value: Callable[[], Any]) -> Issue | None:

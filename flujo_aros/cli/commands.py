@@ -8,7 +8,7 @@ help is fast.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from inspect import Parameter, Signature
@@ -42,11 +42,12 @@ several: Final = partial(option, default=())
 
 def run_ids(ctx: Any, incomplete: str) -> Iterator[tuple[str, str]]:
     """Yield the ids in the journal for the completion of a shell, newest first, each with the name of its pipeline."""
-    from flujo_aros.cli.arguments import open_to_read  # imported here: help needs no journal
+    from flujo_aros.settings import read_settings
+    from flujo_aros.telemetry.journal import open_journal  # imported here: help needs no journal
 
     status = "paused" if ctx.info_name == "resume" else None
-    with suppress(ArosError), open_to_read() as journal:
-        for run in journal.runs(limit=50, status=status):
+    with suppress(ArosError), open_journal(read_settings().journal, create=False) or nullcontext() as journal:
+        for run in journal.runs(limit=50, status=status) if journal else ():
             if run.run_id.startswith(incomplete):
                 yield run.run_id, run.pipeline
 

@@ -29,7 +29,7 @@ from flujo_aros.reading.grammar import CJK, SENTENCE, SHORT_COMMENT, expression
 from flujo_aros.reading.remarks import MAY_REMARK, Remark, correction_in, doubt_in, remark_in
 from flujo_aros.reading.scalars import WORD, name_words, other_unit
 from flujo_aros.reading.scanner import CODE_FENCES
-from flujo_aros.reading.tagger import Tagger, fields_of, other_spellings
+from flujo_aros.reading.tagger import Tagger, fields_of, may_claim, other_spellings
 
 _FENCE: Final = expression(r"(?:```|~~~)[ \t]{0,20}([\w+#.-]{0,40})[^\n]{0,200}\n(.*?)(?:```|~~~|\Z)", re.S)
 _FENCE_END: Final = expression(r"\A\s*(?:```|~~~)[ \t]*(?=\n|\Z)")
@@ -514,6 +514,8 @@ def contradiction_in(comments: str, shape: Shape, value: Callable[[], Any]) -> I
     if not shape.named:
         return None
     said = _COMMENTED_OUT.sub("", _MARKS.sub("", comments))
+    if not (MAY_REMARK.may_match(said) or may_claim(said, shape.named)):
+        return None
     tagger = cache(lambda: _tagger(shape, value()))
     if (doubted := doubt_in(said, tagger, named=True)) is not None:
         return Issue("$", "leftover", f"a comment says that it is not to be trusted: {_excerpt(doubted, 0)!r}")

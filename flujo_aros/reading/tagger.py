@@ -335,15 +335,25 @@ def fields_of(leaves: Mapping[str, list[Any]], names: Mapping[str, Shape]) -> tu
     found: list[Field] = []
     unnamed = {name: Shape() for name in leaves.keys() - set(map(fold, names))}
     for name, shape in {**names, **unnamed}.items():
-        parts = (shape, *shape.branches)
-        choices = (each for part in parts for each in part.choices or () if isinstance(each, str) and len(each) > 1)
-        known = frozenset(map(str.casefold, choices))
+        parts, known = (shape, *shape.branches), _choices(shape)
         held = leaves.get(fold(name), [])
         several = len(held) > 1 or name in unnamed
         for value in map(_as_number, held[:_MOST_LISTED] or [None]):
             kind = "choice" if known and value else _kind(value, parts)
             found.append(Field(name, kind, value, frozenset() if several else known, listed=several))
     return tuple(sorted(found, key=lambda field: field.listed))
+
+
+def _choices(shape: Shape) -> frozenset[str]:
+    parts = (shape, *shape.branches)
+    choices = (each for part in parts for each in part.choices or () if isinstance(each, str) and len(each) > 1)
+    return frozenset(map(str.casefold, choices))
+
+
+def may_claim(text: str, names: Mapping[str, Shape]) -> bool:
+    """Return whether a text has a value, or the name or a choice of one of these fields."""
+    known = _vocabulary(tuple((name, _choices(shape)) for name, shape in names.items()))
+    return any(part.search(text) for part in (_QUOTE, _OTHER, known.spelled))
 
 
 def _as_number(value: Any) -> Any:

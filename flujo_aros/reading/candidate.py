@@ -55,7 +55,16 @@ from flujo_aros.json_data import (
 )
 from flujo_aros.outcome import Draft, Issue, Reason, Repair, Risk
 from flujo_aros.reading.coerce import BRACKETS, LIST_CODES, Coercion, risk_of
-from flujo_aros.reading.fit import CONVERTS, OTHER_KEYS, OTHER_SCALARS, Misfit, fit, is_call_or_envelope, is_schema
+from flujo_aros.reading.fit import (
+    CONVERTS,
+    OTHER_KEYS,
+    OTHER_SCALARS,
+    Misfit,
+    fit,
+    is_call_or_envelope,
+    is_schema,
+    values_in,
+)
 from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import (
     ARRAY,
@@ -505,6 +514,8 @@ def _is_echo(node: Node, shape: Shape) -> bool:
     if node.kind != OBJECT or shape.anything or "properties" in shape.keys or not is_schema(node):
         return False
     written = {member.key for member in node.value}
+    if values_in(node) is not None:
+        return False
     return "properties" in written or not written & shape.keys.keys()
 
 

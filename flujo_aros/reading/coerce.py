@@ -85,6 +85,12 @@ _GROUPS_OF_FIELDS: Final = word_set(
     " custom"
 )
 """Words of keys that group fields of the outer object. Other keys may name another object: `father`, `defaults`."""
+_DESCRIPTIONS: Final = word_set(
+    "location address place geography schedule timing period dates times dimensions measurements pricing prices"
+    " compensation amounts totals identifiers demographics"
+)
+"""Words of keys that describe the outer object, if the keys in them are clear without them (`city`, not `name`)."""
+_LISTS: Final = word_set("item items element elements entry entries list values array")
 LIST_CODES: Final = ("wrapped-in-list", "unwrapped-list")
 """Edits that wrap one item in a list, or unwrap a list of one item."""
 _NEAR: Final = 200
@@ -319,7 +325,9 @@ class Coercion:
             return False
         others = [other.node.value for other in rest if other is not member and other.node.kind == OBJECT]
         twice = any(shape.keys.get(m.key) in targets for other in others for m in other)
-        own = _GROUPS_OF_FIELDS.union(scalars.name_words(shape.note)).issuperset(scalars.name_words(member.key))
+        clear = len(inner) > 1 and all(undeclared.is_specific(name) for name in targets)
+        groups = _GROUPS_OF_FIELDS.union(scalars.name_words(shape.note), _DESCRIPTIONS if clear else ())
+        own = groups.issuperset(scalars.name_words(member.key))
         whole = len(targets) == len(inner) == len(set(targets)) and not twice and own
         if not whole or not all(self._fits(m.node, name, shape) for m, name in zip(inner, targets, strict=True)):
             self._report_unmatched(member, targets[0], path)
@@ -500,6 +508,11 @@ class Coercion:
         return fits
 
     def _misplaced_object(self, node: Node, shape: Shape, path: Path) -> Any:
+        if (held := _list_in(node, shape, path)) is not None and (
+            opened := self._read_as(held, shape, path)
+        ) is not None:
+            self._edit("envelope", Risk.INFERRED, node.start, held.start, "", path)
+            return opened[0]
         bent = path is None and self.bent and self._has_repaired_bracket(node)
         if shape.allows("array") and not bent and (listed := self._as_single_item(node, shape, path)) is not None:
             return listed
@@ -837,6 +850,17 @@ _PAIRS: Final = ({"name", "value"}, {"key", "value"}, {"field", "value"}, {"k", 
 def _is_pair(node: Node, shape: Shape) -> bool:
     """Return whether an object represents one member of a map as a name and a value."""
     return node.kind == OBJECT and not shape.properties and {fold(member.key) for member in node.value} in _PAIRS
+
+
+def _list_in(node: Node, shape: Shape, path: Path) -> Node | None:
+    """Return the list in an object that only names its items, as XML does: `{"lines": {"line": […]}}`."""
+    members: list[Member] = node.value
+    element = shape.element(0)
+    if path is None or len(members) != 1 or members[0].node.kind != ARRAY or element.anything:
+        return None
+    key, words = members[0].key, undeclared.words_of(members[0].key)
+    singular = isinstance(path[1], str) and words == undeclared.words_of(path[1])[-len(words) :]
+    return members[0].node if (singular or fold(key) in _LISTS) and not element.knows(key) else None
 
 
 _WORDS: Final = {

@@ -428,7 +428,7 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
         return None
     if "properties" in written and written <= _SCHEMA_WORDS and "properties" not in shape.keys:
         frame = next(member.node for member in members if member.key == "properties")
-        return frame if frame.kind == OBJECT and not is_schema(node) else None
+        return values_in(node) if is_schema(node) else frame if frame.kind == OBJECT else None
     values = shape.additional if isinstance(shape.additional, Shape) else None
     declares = len(members) == 1 and (shape.keys or (values is not None and _names_a_map(members[0].key, shape)))
     if declares and (members[0].node.kind in (OBJECT, ARRAY) or _holds_answer(members[0].node, shape)):
@@ -521,6 +521,30 @@ def is_schema(node: Node) -> bool:
         return "$schema" in members or "$ref" in members
     inner: list[Member] = frame.value
     return bool(inner) and all(_is_subschema(member.node) for member in inner)
+
+
+def values_in(schema: Node) -> Node | None:
+    """Return the object that a schema was filled with, if each property has a `value` beside its type.
+
+    >>> from flujo_aros.reading.parser import Parser
+    >>> parsed = Parser('{"properties": {"a": {"type": "string", "value": "x"}}}', 0).parse()
+    >>> plain(values_in(parsed.node))
+    {'a': 'x'}
+    """
+    frame = next((member.node for member in schema.value if member.key == "properties"), None)
+    if frame is None or frame.kind != OBJECT:
+        return None
+    values: list[Member] = []
+    for member in frame.value:
+        parts: dict[str, Node] = {part.key: part.node for part in member.node.value if member.node.kind == OBJECT}
+        if not {"type", "value"} <= parts.keys() <= _FILLED:
+            return None
+        values.append(Member(member.key, member.start, parts["value"]))
+    return Node(OBJECT, values, frame.start, frame.end)
+
+
+_FILLED: Final = word_set("type value title description format enum")
+"""Keywords of a property that may be next to its value."""
 
 
 def _is_subschema(node: Node) -> bool:

@@ -534,8 +534,14 @@ _ARGUMENT: Final = expression(rf"(?<!\w)[A-Za-z_]\w*+(?P<call>{_CALL})|(?P<sign>
 _STRING: Final = expression(r"(?P<quote>[\"'])(?:[^\"'\\\n]|\\.|(?!(?P=quote))[\"']|(?!))*+(?P=quote)")
 
 
+_ONE_CALL: Final = expression(rf"\s*+(?:```\w*+\s++)?(?P<name>[A-Za-z_]\w*+){_CALL}.*\)\s*(?:```\s*)?", re.S)
+"""A reply that is one call. Its arguments are the answer if no model has a name that could differ from its name."""
+
+
 def as_objects(text: str, shape: Shape) -> str | None:
     """Return the text with braces in place of calls of `dict` and of the contract's models: `Ticket(title="x")`.
+
+    If no model has a title, a call that is the whole text may have any name.
 
     The length of the text does not change.
 
@@ -546,7 +552,9 @@ def as_objects(text: str, shape: Shape) -> str | None:
     if "(" not in text:
         return None
     parts = (shape, *shape.branches, shape.element(0), *shape.element(0).branches)
-    titles = {"dict", *(part.title for part in parts)} - {""}
+    titles = {part.title for part in parts} - {""}
+    alone = None if titles else _ONE_CALL.fullmatch(text)
+    titles |= {"dict", alone["name"]} if alone else {"dict"}
     names = [re.escape(title) for title in titles if f"{title}(" in text]
     if not names:
         return None

@@ -58,6 +58,7 @@ from flujo_aros.reading.strings import QUOTES, StringEnd, Surroundings
 _PLAIN: Final = frozenset("\"'{}[]:,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 _BEGINS: Final = frozenset("\"'{[abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
 _AFTER_CONTAINER: Final = frozenset(("", ",", "}", "]"))
+_CUT_ESCAPE: Final = grammar.expression(r"(?<!\\)(?:\\\\)*+\\u\d[\da-fA-F]{0,2}(?![\da-fA-F])")
 _NEAR: Final = 200
 """The maximum distance back to a key."""
 _OTHER_ENDS: Final = frozenset("'’”»")
@@ -721,6 +722,10 @@ class Parser:
         if "\\" not in raw or end.raw or grammar.RAW.match(self.text, end.start - 3, end.start):
             return raw
         literal = literal_escapes(raw, wants_text=self._wants_text(shape))
+        if literal is not None and "\\u" in raw and _CUT_ESCAPE.search(raw):
+            raise self._stop(
+                "an escape that has lost digits, so that its character is unknown", "invalid-escape", at=end.start
+            )
         found = unescape(raw, literal, python=self.text[end.start - 1] == "'")
         value = self._whole_characters(found, end.start)
         if found.kept or literal or literal is None:

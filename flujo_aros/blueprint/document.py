@@ -365,15 +365,20 @@ class _Reading:
         anchor = event.anchor
         if anchor is not None:
             self.open_anchor(anchor, place)
+        held: Any
         if kind is yaml.ScalarEvent:
-            node = self.scalar(event, place)
+            end = event.end_mark
+            self.end = (end.line + 1, end.column + 1) if event.style not in _BLOCKS else self.block_end(event)
+            held, keys = event.value, _NO_KEYS
+            if event.tag or (event.implicit[0] and (held[:1] in _BY_FIRST or not held)) or not held.isascii():
+                held = self.read(event, place)
         else:
             if event.tag not in (None, "!", f"{_TAG}{'map' if kind is yaml.MappingStartEvent else 'seq'}"):
                 self.note(place, f"the tag {short(event.tag)} is not allowed")
             held, keys, last = (self.mapping if kind is yaml.MappingStartEvent else self.sequence)(place, depth)
             if event.flow_style:  # the parser ends a block at the next token, comments included
                 self.end = (last.end_mark.line + 1, last.end_mark.column + 1)
-            node = Node(place, Place(*self.end, path), held, keys)
+        node = Node(place, Place(*self.end, path), held, keys)
         if anchor is not None:
             self.anchors[anchor] = node
         return node
@@ -472,14 +477,6 @@ class _Reading:
             members = {key: self.copied(each, use, f"{start}{key}", depth + 1) for key, each in node.value.items()}
             return Node(place, end, members, node.keys)
         return Node(place, end, node.value)
-
-    def scalar(self, event: Any, place: Place) -> Node:
-        mark = event.end_mark
-        self.end = (mark.line + 1, mark.column + 1) if event.style not in _BLOCKS else self.block_end(event)
-        value = event.value
-        if event.tag or (event.implicit[0] and (value[:1] in _BY_FIRST or not value)) or not value.isascii():
-            value = self.read(event, place)
-        return Node(place, Place(*self.end, place.path), value, _NO_KEYS)
 
     def block_end(self, event: Any) -> tuple[int, int]:
         """Return the position just after the last character of a block scalar, without the space below it."""

@@ -192,7 +192,7 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
         tuple(loading.located),
         agents.members if agents is not None else {},
         loading.modules,
-        _sort_problems(loading.unset),
+        tuple(dict.fromkeys(loading.unset)),
         text,
     )
 

@@ -313,9 +313,12 @@ def _rest_before(
     label = label_before(text, chosen.start, floor)
     if (doubted := _doubted_before(text, chosen.start, floor, shape, value)) is not None:
         return f"the words before it say that it is not to be trusted: {_excerpt(doubted, 0)!r}"
-    others_words = phrases.ATTRIBUTES.search(label) or phrases.CONDITION.search(label)
-    in_sentence = _follows_words(text, chosen) and _SENTENCE_GOES_ON.match(text, chosen.end)
-    if not others and others_words and in_sentence and _gives_none(text, chosen, behind):
+    in_sentence = not others and _follows_words(text, chosen) and _SENTENCE_GOES_ON.match(text, chosen.end)
+    if (
+        in_sentence
+        and (phrases.ATTRIBUTES.search(label) or phrases.CONDITION.search(label))
+        and _gives_none(text, chosen, behind)
+    ):
         return "it is part of a sentence in a reply that gives no answer"
     last = phrases.TURN.exact.split(label)[-1]
     if not (phrases.DISCREDITS.may_match(label) or (last != label and phrases.DISCREDITS.may_match(last))):

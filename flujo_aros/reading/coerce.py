@@ -258,6 +258,8 @@ class Coercion:
             elif self.drops and (rival := self._find_contradicted_field(member, out, shape)) is not None:
                 words = f"the keys {member.key!r} and {rival!r} name the same field and have different values"
                 self._issue((path, member.key), "duplicate_key", words, member.node)
+            elif shape.additional is False and self._only_comments(member, out, shape):
+                self._edit("ignored_key", Risk.INFERRED, member.start, member.node.end, "", (path, member.key))
             elif not (empty and self._move_in(out, member, rest, empty, shape, path)) and not self._move_down(
                 out, member, rest, shape, path
             ):
@@ -268,6 +270,10 @@ class Coercion:
         if empty:
             self._move_up(out, below, {name: part for name, part in empty.items() if name not in out}, shape, path)
         return ignored
+
+    def _only_comments(self, member: Member, out: dict[str, Any], shape: Shape) -> bool:
+        """Return whether an undeclared member only comments on the answer, and does not correct or question it."""
+        return undeclared.is_commentary(member) and not corrects(member._replace(key="note"), out, shape)
 
     def _reason_for_doubt(
         self, member: Member, out: dict[str, Any], shape: Shape, path: Path, *, failed: bool

@@ -31,7 +31,8 @@ from flujo_aros.reading.stated import OFFERS
 
 _LINE: Final = expression(
     r"[ \t]*(?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?P<open>\*\*|__|`)?"
-    r"(?P<key>[^\W\d][\w \-]{0,60}?(?:\([\w%°/]{1,20}\))?)(?P<close>\*\*|__|`)?[ \t]*(?P<sign>[:：=])(?!=)[ \t]*(?P<value>.*)"
+    r"(?P<key>[^\W\d][\w \-]{0,60}?(?:\([\w%°/]{1,20}\))?)(?P<close>\*\*|__|`)?"
+    r"[ \t]*(?P<sign>[:：=])(?!=)[ \t]*(?P<value>.*)"
 )
 _CLOSERS: Final = expression(r"\s*[}\]][}\],;\s]*")
 _MAX_LINES: Final = 2_000

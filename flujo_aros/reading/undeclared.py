@@ -655,6 +655,24 @@ def is_substantive(member: Member) -> bool:
     return not _is_blank(member.node) and member.key[:1] not in _PRIVATE
 
 
+def is_commentary(member: Member) -> bool:
+    """Return whether an undeclared member is text about the answer, by its key: `_comment`, `reasoning`."""
+    words = words_of(member.key)
+    return member.node.kind == STRING and bool(words) and _COMMENTARY.issuperset(words)
+
+
+_COMMENTS: Final = word_set(
+    "reason reasons reasoning rationale thought thoughts thinking analysis explanation justification comment comments"
+    " note notes remark remarks begründung überlegung erklärung kommentar anmerkung hinweis raisonnement explication"
+    " commentaire remarque réflexion razonamiento explicación justificación comentario nota motivazione"
+    " ragionamento spiegazione commento raciocínio explicação justificativa comentário redenering toelichting uitleg"
+    " opmerking uzasadnienie wyjaśnienie komentarz обоснование рассуждение пояснение комментарий"
+    " 理由 推理 解释 说明 备注 思考 説明 備考 根拠 コメント 추론 이유 설명"
+)
+_COMMENTARY: Final = frozenset(word for name in _COMMENTS for word in words_of(name))
+"""Words of keys under which a model explains or comments on its answer."""
+
+
 def is_elision(node: Node) -> bool:
     """Return whether a value is only dots: `{"etc": "..."}`."""
     return node.kind == STRING and bool(node.value) and not node.value.strip(". …\t")

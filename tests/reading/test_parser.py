@@ -686,6 +686,32 @@ def test_a_reply_that_is_one_call_with_the_fields_as_arguments_is_an_object(text
     assert isinstance(read(text, TRIP), Accepted) is accepted
 
 
+@pytest.mark.parametrize("key", ["_comment", "reasoning", "Begründung", "razonamiento", "理由", "комментарий"])
+@pytest.mark.parametrize(
+    ("text", "accepted"), [("the berth is near the gate", True), ("Correction: the berth is D7, not C4.", False)]
+)
+def test_a_comment_under_a_key_that_the_schema_forbids_is_ignored_unless_it_corrects_the_answer(
+    key: str, text: str, accepted: bool
+) -> None:
+    outcome = read(json.dumps({key: text, "boat": "Alma", "berth": "C4"}), {**BERTH, "additionalProperties": False})
+    assert isinstance(outcome, Accepted) is accepted
+    assert not accepted or outcome.value == {"boat": "Alma", "berth": "C4"}
+
+
+@pytest.mark.parametrize("key", ["reason_code", "port", "internal_note"])
+def test_any_other_key_that_the_schema_forbids_rejects_the_reply(key: str) -> None:
+    outcome = read(f'{{"{key}": "x", "boat": "Alma", "berth": "C4"}}', {**BERTH, "additionalProperties": False})
+    assert isinstance(outcome, Rejected)
+    assert [issue.code for issue in outcome.issues] == ["extra_key"]
+
+
+def test_a_unit_in_parentheses_is_part_of_the_key_of_a_line() -> None:
+    length = {"properties": {"boat": {"type": "string"}, "length_m": {"type": "integer"}}, "required": ["length_m"]}
+    outcome = read("- **Boat** : Alma\n- **Length (m)** : 9", {"type": "object", **length})
+    assert outcome.value == {"boat": "Alma", "length_m": 9}
+    assert isinstance(read("Boat: Alma\nLength (ft): 9", {"type": "object", **length}), Rejected)
+
+
 def _tree(node: Node) -> Any:
     """Return a node and its children as text."""
     parts = node.value

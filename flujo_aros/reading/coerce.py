@@ -272,7 +272,10 @@ class Coercion:
         return ignored
 
     def _only_comments(self, member: Member, out: dict[str, Any], shape: Shape) -> bool:
-        """Return whether an undeclared member only comments on the answer, and does not correct or question it."""
+        """Return whether an undeclared member only comments on the answer, and does not correct or question it, nor say
+        why the fields before it are empty."""
+        if out and all(value in (None, "", []) for value in out.values()):
+            return False
         return undeclared.is_commentary(member) and not corrects(member._replace(key="note"), out, shape)
 
     def _reason_for_doubt(

@@ -300,7 +300,9 @@ NEVER: Final = Phrases(
     r"\Ahypothetical(?:ly)?\b|\A(?:if|had|were) (?:i|we|there)\b[^.!?\n]{0,80}\b(?:would|could|might)\b"
     r"|\bif\b[^.!?\n]{0,60}\b(?:was|were|had)\b[^.!?\n]{0,60}\b(?:would|could|might)\b(?![^\n]*\.\Z)|\b(?:would|could"
     r"|might|should) have (?:said|written|been|returned|answered|put|given|looked)\b|\bwenn\b[^.!?\n]{0,60}\b(?:wäre"
-    r"|hätte|würde)\b[^.!?\n]{0,60}\b(?:wäre|würde|sähe)\b",
+    r"|hätte|würde)\b[^.!?\n]{0,60}\b(?:wäre|würde|sähe)\b"
+    r"|\b(?:would be|would have been|wäre|serait|sería|seria|sarebbe|zou)\b[^.!?\n]{0,60}\b(?:if|wenn|si|se|als"
+    r"|indien)\b",
     r"\b(?:won['’]t|will not|wouldn['’]t|would not|not going to|cannot|can['’]t|(?:should|must|may)(?: not"
     r"|n['’]t)) (?:answer|return|reply|respond|output|use|say|write|give)\b",
     r"\A(?:the |a |your )?(?:\w+ )?(?:schema|format|structure|shape|template) (?:would|could|might) \w+",
@@ -400,7 +402,8 @@ ELIDES: Final = Phrases(
     r"\bsee (?:the rest|more) (?:below|above|on)\b",
     r"^[ \t]*[(\[*_]*(?:(?:first|last|this|one) (?:page|part|half|batch|chunk) only"
     r"|(?:partial|abridged|shortened|incomplete) (?:list|answer|output|result|data|response|extract))[\s)\]*_.]*$",
-    r"\b(?:others?|rest|remaining)\b[^.!?\n]{0,40}\b(?:follows?|have|has|use) the same (?:pattern|format|structure)\b"
+    r"\b(?:others?|rest|remaining)\b[^.!?\n]{0,40}\b(?:follows?|have|has|use) the same (?:pattern|format|structure"
+    r"|scheme|form|layout|logic)\b"
     r"|\bmore \w+ (?:are )?(?:on|in) (?:the next|page|part)\b|\bi (?:listed|included|extracted) only\b",
     r"\bthe (?:first|top|last) (?:\w+ ){1,4}(?:are|is|were) (?:shown|listed|included|displayed|given)\b",
     r"\b(?:show(?:ing|n|s)|list(?:ing|ed|s)|display(?:ing|ed|s)|includ(?:ing|ed|es)) (?:only )?(?:the )?(?:first )?\d+"

@@ -330,7 +330,11 @@ def _rest_before(
             return f"{denied}: {label[-60:]!r}; and what precedes it cannot be read"
         if phrases.ANNOUNCED.search(behind):
             return f"{denied}, and the text after it announces one: {label[-60:]!r}"
-    if not others and phrases.NEVER.search(last) and not phrases.OWNS.search(phrases.NEVER.sub("not", last)):
+    if (
+        not others
+        and phrases.NEVER.search(last)
+        and (not phrases.OWNS.search(phrases.NEVER.sub("not", last)) or _gives_none(text, chosen, behind))
+    ):
         return f"{denied}: {label[-60:]!r}"
     if not others and is_compared(text, chosen.start, 0):
         return f"{denied}: {label[-60:]!r}"

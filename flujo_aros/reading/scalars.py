@@ -1075,8 +1075,10 @@ def placeholder_in(text: str, fields: Container[str]) -> str | None:
         words = _IN_BRACKETS.fullmatch(value)
         said = next(filter(None, words.groups())) if words else ""
         stems = [_stem(word) for word in name_words(said) if word not in _ASKED_FOR and not word.isdigit()]
+        own = {_stem(word) for word in name_words(name)}
         if said and (
-            {_stem(word) for word in name_words(name)}.issubset(stems)
+            own.issubset(stems)
+            or (stems and own.issuperset(stems) and not _names_type(name))
             or (said in _TYPE_WORDS and not _names_type(name))
             or said.lower() in _UNCHANGED
             or (_asks(name_words(said)) and name.casefold() not in _SHOWS_FORMAT)

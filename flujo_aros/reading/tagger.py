@@ -148,7 +148,7 @@ WORDS: Final = {
         nieczyteln* niepewn* tahminim tahminen belirsiz* okunmuyor okunaksız* gissning* gissad* gissat oläslig*
         osäker* usikker* ulæselig* gættet gjettet epävarm* arvaus* arvasin nejist* nečiteln* vymyšlen*
         olvashatatlan* bizonytalan* nesigur* ilizibil*""",
-    "CHOSE": """went_with go_with picked pick chose choose used use reused kept put filled took settled
+    "CHOSE": """treat treated went_with go_with picked pick chose choose used use reused kept put filled took settled
         reconstructed entered wrote fill inserted""",
     "HM": """hm* ah oh uh um well ok okay also ach ay""",
     "WAIT": """wait moment warte halt stopp attendez attends espera espere esperen un_momento""",
@@ -224,7 +224,9 @@ WORDS: Final = {
     "LISTED": """ticked typed listed copied transcribed extracted noted reported selected marked counted included
         recorded calculated converted parsed booked assigned matched returned""",
     "LET_ME": """let_me""",
-    "THANKS": """thanks thank that's_all problem worries""",
+    "EXCEPT": """except excepting excepted apart_from other_than aside_from besides außer bis_auf abgesehen_von sauf
+        excepté hormis excepto salvo tranne eccetto exceto behalve кроме oprócz hariç utom undtagen 除了""",
+    "THANKS": """just_tell simply_tell thanks thank that's_all problem worries""",
     "THERE": """there""",
     "SHOULD_HAVE": """should_have should_not_have shouldn't_have must_have ought_to_have would_have_been was_meant
         were_meant aurait_dû hätte""",
@@ -301,8 +303,6 @@ def words_in(text: str) -> list[str]:
 
 def letter_of(word: str) -> str:
     """Return the letter for the class of a word in lower case."""
-    if word[0] == _MARK:
-        return word[1]
     return LETTERS.get(class_of(word) or "", _OTHER_WORD)
 
 
@@ -385,9 +385,7 @@ class Tagger:
         self.fields = fields
         known = _vocabulary(tuple((field.name, field.choices) for field in fields if not field.listed))
         self.named = known.named
-        self._plurals = {
-            word for name in {field.name for field in fields} for word in name_words(name) if word.endswith("s")
-        }
+        self._name_words = {word for name in {field.name for field in fields} for word in name_words(name)}
         self.words = {choice: dict(means) for choice, means in known.choices.items()}
         held = [field.held.casefold() if _is_short(field.held) else "" for field in fields]
         for at, word in enumerate(held):
@@ -428,8 +426,12 @@ class Tagger:
                 end = found.end()
         words = words_in("".join((*parts, sentence[end:].lower())))
         known = iter(zip(tags, says, strict=True))
-        read = [next(known) if word == _MARK else (letter_of(word), _NOTHING) for word in words]
+        read = [next(known) if word == _MARK else (self._letter(word), _NOTHING) for word in words]
         return Tagged("".join(tag for tag, _ in read), [said for _, said in read])
+
+    def _letter(self, word: str) -> str:
+        is_name = word.removesuffix("s") in self._name_words and class_of(word) in _OF_FIELDS
+        return _OTHER_WORD if is_name else letter_of(word)
 
     def _values_in(self, sentence: str) -> Iterator[re.Match[str]]:
         found = [part(sentence, 0) for part in self._parts]
@@ -580,7 +582,7 @@ class Tagger:
         before = _WORD_BEFORE.search(found.string, max(0, found.start() - _LONGEST_PART), found.start())
         lead = before["word"] if before else ""
         unit = (_UNIT_BEHIND.match(found.string, found.end()) or ["", ""])[1]
-        if fold(lead) in self.named and f"{fold(lead)}s" in self._plurals:
+        if fold(lead) in self.named and f"{fold(lead)}s" in self._name_words:
             return {}  # `on move 31`
         is_place = lead.casefold() in _PLACES or (lead[:1].isupper() and found.start() > len(lead) + 1)
         means: dict[int, int] = {}
@@ -777,6 +779,8 @@ _DECIMAL: Final = expression(r"-?\d{1,15}\.\d{1,15}")
 _MARK: Final = "\0"
 """Stands for a word that is a name or a value."""
 _NOTHING: Final[Mapping[int, int]] = MappingProxyType({})
+_OF_FIELDS: Final = ("ASSUMED", "GUESSED", "EXAMPLE", "REVIEW", "ERROR")
+"""Classes of words that mean nothing if a field is named after them: `estimates`, for `estimate_low`."""
 _NAMES: Final = (*FIELDS, "EMPTY_FIELD")
 _WHEN: Final = expression(r"(?<=\bin )(?:19|20)\d\d\b|\d+(?:st|nd|rd|th)\b")
 """A year (`in 2019`) and an ordinal."""

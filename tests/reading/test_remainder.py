@@ -1070,3 +1070,31 @@ def test_the_input_of_a_tool_that_is_called_in_words_is_not_the_answer() -> None
 def test_what_would_be_the_answer_for_a_text_like_another_is_an_example() -> None:
     reply = 'Use this format, for a message such as "Room A for four":\n\n{"room": "A", "seats": 4}'
     assert isinstance(read(reply, Slot), Rejected)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "I'm sorry, but I can't read the plan. The output would have looked like this:",
+        "Das wäre die Antwort, wenn der Raum noch frei wäre:",
+        "This would be the answer if the room were free:",
+    ],
+)
+def test_what_the_answer_would_be_is_not_the_answer(label: str) -> None:
+    assert isinstance(read(f'{label}\n\n{{"room": "A", "seats": 4}}', Slot), Rejected)
+
+
+@pytest.mark.parametrize("value", ["[ROOM]", "<room>", "{name}"])
+def test_a_part_of_the_name_of_the_field_in_brackets_is_no_value(value: str) -> None:
+    class Plan(BaseModel):
+        room_name: str
+        seats: int
+
+    assert isinstance(read(json.dumps({"room_name": value, "seats": 4}), Plan), Rejected)
+    assert read('{"room_name": "[A]", "seats": 4}', Plan)
+
+
+def test_a_comment_next_to_empty_fields_is_not_dropped() -> None:
+    schema = {"type": "object", "properties": {"plan": {"type": "array"}}, "additionalProperties": False}
+    assert isinstance(read('{"plan": [], "reason": "The deadline is missing."}', schema), Rejected)
+    assert read('{"plan": [1], "reason": "It is due on Monday."}', schema)

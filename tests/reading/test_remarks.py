@@ -404,3 +404,30 @@ def test_another_choice_counts_in_its_past_form_too() -> None:
     reply = '{"verdict": "approve"}\n\nThe damage is older than the policy, so the claim should be **rejected**.'
     assert isinstance(read(reply, Claim), Rejected)
     assert read(reply.replace("rejected", "approved"), Claim)
+
+
+@pytest.mark.parametrize(
+    "doubt",
+    [
+        "All of it is right except the fare.",
+        "The text states everything apart from the bags.",
+        "The fare, which I could not read, may follow.",
+        "Please treat this as provisional.",
+    ],
+)
+def test_an_exception_is_a_doubt(doubt: str) -> None:
+    assert isinstance(read(f"{ANSWER}\n\n{doubt}", Booking), Rejected)
+
+
+def test_a_word_of_doubt_that_names_a_field_is_harmless() -> None:
+    class Offer(BaseModel):
+        estimate_low: int
+        estimate_high: int
+
+    reply = '{"estimate_low": 1200, "estimate_high": 1500}\n\nThese are estimates by the contractor, as you asked.'
+    assert read(reply, Offer)
+
+
+def test_a_doubt_that_was_resolved_before_the_answer_is_harmless() -> None:
+    assert read(f"I was not sure about the fare, so I checked the ticket.\n\n{ANSWER}", Booking)
+    assert isinstance(read(f"I was not sure about the fare.\n\n{ANSWER}", Booking), Rejected)

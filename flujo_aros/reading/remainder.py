@@ -29,7 +29,7 @@ from flujo_aros.reading.grammar import CJK, SENTENCE, SHORT_COMMENT, expression
 from flujo_aros.reading.remarks import MAY_REMARK, Remark, correction_in, doubt_in, remark_in
 from flujo_aros.reading.scalars import WORD, name_words, other_unit
 from flujo_aros.reading.scanner import CODE_FENCES
-from flujo_aros.reading.tagger import Tagger, fields_of, may_claim, other_spellings
+from flujo_aros.reading.tagger import Tagger, fields_of, may_claim, numbers_meant, other_spellings
 
 _FENCE: Final = expression(r"(?:```|~~~)[ \t]{0,20}([\w+#.-]{0,40})[^\n]{0,200}\n(.*?)(?:```|~~~|\Z)", re.S)
 _FENCE_END: Final = expression(r"\A\s*(?:```|~~~)[ \t]*(?=\n|\Z)")
@@ -407,14 +407,19 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         return f"the text after it gives another answer: {_excerpt(prose, begun.start())!r}"
     tagger = cache(lambda: _tagger(shape, value()))
     for found in _ASSIGNED.finditer(prose) if "=" in prose else ():
-        if (name := shape.name_of(found[1] or found[2])) is not None:
+        if (name := shape.name_of(found["name"])) is not None and not _is_own(found["source"], name, shape, value):
             return f"the code after it changes {name!r}: {_excerpt(found[0], 0)!r}"
     if (remark := remark_in(prose, tagger)) is not None:
         said = "retracts or corrects it" if remark.corrects else "says that it is not to be trusted"
         return f"the text after it {said}: {_excerpt(remark.sentence, 0)!r}"
     if (claim := _claim_in(prose, tagger)) is not None:
         return f"the text after it {claim}"
-    return _other_form(prose, names) or _other_text(prose, shape, value) or _other_items(prose, shape, value)
+    return (
+        _other_lines(prose, shape, value)
+        or _other_form(prose, names)
+        or _other_text(prose, shape, value)
+        or _other_items(prose, shape, value)
+    )
 
 
 def _claim_in(prose: str, tagger: Callable[[], Tagger]) -> str | None:
@@ -427,10 +432,24 @@ def _claim_in(prose: str, tagger: Callable[[], Tagger]) -> str | None:
 
 
 _ASSIGNED: Final = expression(
-    r"^[ \t]*[A-Za-z_]\w{0,40}(?:\.(\w{1,60})|\[[\"'](\w{1,60})[\"']\])\s{0,3}[-+*/]?=(?!=)[^\n]*", re.M
+    r"^[ \t]*[A-Za-z_]\w{0,40}(?:\.|\[[\"'])(?P<name>\w{1,60})(?:[\"']\])?[ \t]{0,3}"
+    r"(?:[-+*/]=[^\n]*|=(?!=)(?P<source>[^\n]*))",
+    re.M,
 )
 """Code that assigns to a member: `booking.room = 7`."""
+_MEMBER: Final = expression(r"[A-Za-z_]\w{0,40}(?:\.|\[[\"'])(\w{1,60})(?:[\"']\])?")
 _MOST_PROSE: Final = 20_000
+
+
+def _is_own(written: str | None, name: str, shape: Shape, value: Callable[[], Any]) -> bool:
+    """Return whether what is written for a field is its value, or the member of that name: `booking["room"]`."""
+    said = (written or "").strip().rstrip(";")
+    if (member := _MEMBER.fullmatch(said)) is not None:
+        return shape.name_of(member[1]) == name
+    held = _leaves(value(), shape).get(fold(name), ())
+    said = said.strip("\"'`*., ").casefold()
+    same_number = any(map(str.isdigit, said)) and not numbers_meant(said).isdisjoint(held)
+    return same_number or said in map(_said, held)
 
 
 def doubted_in(
@@ -562,6 +581,25 @@ _FIELD_LINE: Final = expression(
     r"^[ \t]*(?:#{1,6}|[-*•])[ \t]+[*_`]{0,3}([^\W\d][\w -]{0,60}?)[*_` \t]*(?:[:：=–-]|$)", re.M
 )
 """A heading or an item of a list that names a field."""
+
+
+_KEY_LINE: Final = expression(r"^[ \t]{0,8}([^\W\d][\w -]{0,60}?)[ \t]{0,4}[:：](?=[ \t]|$)([^\n]*)", re.M)
+
+
+def _other_lines(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
+    """Return an answer in `key: value` lines: all required keys, at least two, and other values."""
+    if ":" not in prose and "：" not in prose:
+        return None
+    lines = {shape.name_of(found[1]): found[2] for found in _KEY_LINE.finditer(prose)}
+    written = {name: said for name, said in lines.items() if name is not None}
+    if len(written) < _FEWEST_LINES or not shape.required <= written.keys():
+        return None
+    if all(_is_own(said, name, shape, value) for name, said in written.items()):
+        return None
+    return f"another answer follows it, in lines: {', '.join(sorted(written))[:60]}"
+
+
+_FEWEST_LINES: Final = 2
 
 
 def _other_form(prose: str, names: Mapping[str, Shape]) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
@@ -357,7 +358,11 @@ def may_claim(text: str, names: Mapping[str, Shape]) -> bool:
 
 
 def _as_number(value: Any) -> Any:
-    """Return a decimal in a string as a number, but not digits alone, which may be a code."""
+    """Return a decimal in a string as a number, but not digits alone, which may be a code; and an integer that no float
+    can hold as infinity.
+    """
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        return math.inf
     return float(value) if isinstance(value, str) and _DECIMAL.fullmatch(value) else value
 
 
@@ -392,7 +397,7 @@ class Tagger:
             for each in _with_past(word) if fields[at].kind == "choice" else [word] if word else []:
                 self.words.setdefault(each, {})[at] = OWN
         own_words = re.compile(_any_of({*held} - {""}), re.I), known.spelled
-        self._parts: tuple[Callable[[str, int], re.Match[str] | None], ...] = (
+        self._parts: tuple[Callable[[str, int, int], re.Match[str] | None], ...] = (
             _QUOTE.search, *(partial(_whole, part) for part in own_words), _OTHER.search
         )  # fmt: skip
         self._tagged: dict[str, Tagged] = {}
@@ -434,7 +439,8 @@ class Tagger:
         return _OTHER_WORD if is_name else letter_of(word)
 
     def _values_in(self, sentence: str) -> Iterator[re.Match[str]]:
-        found = [part(sentence, 0) for part in self._parts]
+        end = _LONGEST_SENTENCE + _LONGEST_PART  # more would cost time that is quadratic in the length of the sentence
+        found = [part(sentence, 0, end) for part in self._parts]
         while ahead := [match for match in found if match]:
             first = min(ahead, key=_by_place)
             if first.start() > _LONGEST_SENTENCE:
@@ -445,7 +451,7 @@ class Tagger:
             else:
                 yield first
             found = [
-                part(sentence, at) if match and match.start() < at else match
+                part(sentence, at, end) if match and match.start() < at else match
                 for part, match in zip(self._parts, found, strict=True)
             ]
 
@@ -668,9 +674,9 @@ def _any_of(words: Iterable[str]) -> str:
     return f"(?:{'|'.join(sorted(parts, key=len, reverse=True)) or '(?!)'})s?"
 
 
-def _whole(part: re.Pattern[str], sentence: str, at: int) -> re.Match[str] | None:
+def _whole(part: re.Pattern[str], sentence: str, at: int, end: int) -> re.Match[str] | None:
     """Return the next name or value: whole words, which no blank separates from those of other scripts."""
-    for found in part.finditer(sentence, at):
+    for found in part.finditer(sentence, at, end):
         within = found.start() and _WITHIN.match(sentence, found.start() - 1)
         if not within and not _CONTINUED.match(sentence, found.end()):
             return found
@@ -718,8 +724,7 @@ def numbers_meant(said: str) -> set[float]:
     for comma, point in ((",", "."), (".", ",")):
         if re.fullmatch(rf"-?(?:\d+|\d{{1,3}}(?:\{comma}\d{{3}})+)(?:\{point}\d+)?", digits):
             found.add(float(digits.replace(comma, "").replace(point, ".")))
-    found.discard(math.inf)
-    return found
+    return set(filter(math.isfinite, found))
 
 
 def _count_in(words: str) -> float:
@@ -819,13 +824,13 @@ _DIGITS: Final = expression(r"\d+")
 _ENDING: Final = expression(r"(?:ings?|ed|es|e|s)\Z")
 _GERMAN: Final = expression(r"\b(?:der|die|das|ist|und|nicht|ein|eine|im|den|dem|auf|mit|von)\b", re.I)
 _BESIDES: Final = expression(
-    r"(?<=\S )\([^()\n]*\d[^()\n]*\)"
+    r"(?<=\S )\([^()\n\d]*\d[^()\n]*\)"
     r"|`(?P<code>[^`\n]{1,120})`|(?<=\d) (?:out of|of|von|sur|van|su) \d+\b(?![.,]?\d)"
     r"|(?<!\S)\d\)(?=\s)"
 )
 """A number in parentheses or before a list item, code, and the end of a scale: `4 out of 5`."""
 _PAIR: Final = expression(r"[\"']?[\w-]+[\"']?\s?[:=]")
-_STRUCK: Final = expression(r"~~\s*([^~\n]{1,60}?)\s*~~|\bs/([^/\n]{1,60})/")
+_STRUCK: Final = expression(r"~~([^~\n]{1,60})~~|\bs/([^/\n]{1,60})/")
 _WORD_BEFORE: Final = expression(r"(?P<word>[^\W\d_]+|§)\.?\s*(?:#|no\.\s?)?\Z")
 _PER: Final = expression(r"\b(?:per|pro|each|every|par|por|al) \Z", re.I)
 _UNIT_BEHIND: Final = expression(r"\s?(°\s?[CF]\b|[%°€$£¥]|[\u3040-\u9fff]|[^\W\d_]+)")

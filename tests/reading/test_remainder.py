@@ -1039,6 +1039,9 @@ class Slot(BaseModel):
     seats: int
 
 
+SLOT = '{"room": "A", "seats": 4}'
+
+
 @pytest.mark.parametrize(
     "reply",
     [
@@ -1054,6 +1057,29 @@ def test_code_behind_the_value_that_changes_a_field_rejects_the_reply(reply: str
 
 def test_code_behind_the_value_that_only_uses_it_is_harmless() -> None:
     assert read("```js\nconst slot = {room: 'A', seats: 4};\nif (slot.seats == 4) { log(slot.room); }\n```", Slot)
+
+
+@pytest.mark.parametrize(
+    "code", ["row.seats = slot['seats']", "row['seats'] = slot.seats;", "row.seats = 4", "el.room = 'A';"]
+)
+def test_code_behind_the_value_that_assigns_it_elsewhere_is_harmless(code: str) -> None:
+    assert value(f"{SLOT}\n\n{code}", Slot) == {"room": "A", "seats": 4}
+
+
+@pytest.mark.parametrize("lines", ["room: hall\nseats: many\n", "Room: B\nSeats: four", "seats： 4\nroom： B"])
+def test_another_answer_in_lines_behind_the_value_rejects_the_reply(lines: str) -> None:
+    refused(f"{SLOT}\n\n{lines}", Slot)
+
+
+def test_the_same_answer_in_lines_behind_the_value_is_harmless() -> None:
+    assert value(f'{SLOT}\n\nroom: "A"\nseats: 4.0', Slot) == {"room": "A", "seats": 4}
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "-" + "9" * 400])
+def test_numbers_that_no_float_can_hold_raise_nothing(number: str) -> None:
+    assert read(f"{SLOT}\n\nThe seats are not {number}.", Slot) is not None
+    huge = f'{{"room": "A", "seats": {number}}}'
+    assert value(f"{huge}\n\nThe seats of 3 rooms were added.", Slot) == {"room": "A", "seats": int(number)}
 
 
 def test_answers_that_each_depend_on_a_condition_are_alternatives() -> None:

@@ -51,7 +51,7 @@ def main() -> None:
             cases=corpus_table(cases),
             meaning_n=meaning["totals"]["n"],
             meaning=corpus_table(meaning),
-            blind_n=blind["totals"]["n"],
+            blind_n=f"{blind['totals']['n']:,}",
             blind=corpus_table(blind),
             captured=corpus_table(captured),
             speed=documents_table(found["speed"]),

@@ -71,7 +71,8 @@ class _Sentence:
             means = said if label is None or not at else {i: how for i, how in said.items() if i in label}
             if code[at] == LETTERS["FIELD"]:
                 for index in means:
-                    self.named.setdefault(index, []).append(at)
+                    if not fields[index].listed:
+                        self.named.setdefault(index, []).append(at)
             elif means and self._is_negated(at):
                 self.denied |= {index for index, how in means.items() if how == OWN}
             elif means:
@@ -181,7 +182,7 @@ class _Sentence:
         """Return the field that a line gives the value of another one, as in `bags: 2`."""
         if _LABELLED.search(self.code) is None:
             return None
-        named, value = set(self.says[0]), self.says[-1]
+        named, value = {index for index in self.says[0] if not self.fields[index].listed}, self.says[-1]
         kinds = {self.fields[index].kind for index in value}
         return next((index for index in named - value.keys() if self.fields[index].kind in kinds), None)
 

@@ -342,7 +342,7 @@ def fields_of(leaves: Mapping[str, list[Any]], names: Mapping[str, Shape]) -> tu
         for value in map(_as_number, held[:_MOST_LISTED] or [None]):
             kind = "choice" if known and value else _kind(value, parts)
             found.append(Field(name, kind, value, frozenset() if several else known, listed=several))
-    return tuple(sorted(found, key=lambda field: field.listed))
+    return tuple(found)
 
 
 def _choices(shape: Shape) -> frozenset[str]:
@@ -353,7 +353,7 @@ def _choices(shape: Shape) -> frozenset[str]:
 
 def may_claim(text: str, names: Mapping[str, Shape]) -> bool:
     """Return whether a text has a value, or the name or a choice of one of these fields."""
-    known = _vocabulary(tuple((name, _choices(shape)) for name, shape in names.items()))
+    known = _vocabulary(tuple((name, _choices(shape), False) for name, shape in names.items()))
     return any(part.search(text) for part in (_QUOTE, _OTHER, known.spelled))
 
 
@@ -387,8 +387,11 @@ class Tagger:
     """Tags sentences next to an answer with these fields, or next to none. Keeps what it has read."""
 
     def __init__(self, fields: Sequence[Field] = ()) -> None:
-        self.fields = fields
-        known = _vocabulary(tuple((field.name, field.choices) for field in fields if not field.listed))
+        firsts = {field.name: field for field in reversed(fields)}
+        fields = sorted(fields, key=lambda field: (field is not firsts[field.name], field.listed))
+        self.fields: Sequence[Field] = fields
+        known = _vocabulary(tuple((field.name, field.choices, field.listed) for field in fields[: len(firsts)]))
+        self._held = {field.name for field in fields if field.kind != "empty"}
         self.named = known.named
         self._name_words = {word for name in {field.name for field in fields} for word in name_words(name)}
         self.words = {choice: dict(means) for choice, means in known.choices.items()}
@@ -480,9 +483,10 @@ class Tagger:
     def _field(self, named: Mapping[int, int]) -> str:
         """Return the class of a name."""
         fields = [self.fields[at] for at in named]
-        if all(field.kind == "empty" for field in fields):
+        if all(field.name not in self._held for field in fields):
             return "EMPTY_FIELD"
-        flags = [field.held for field in fields if field.kind == "flag" and len(name_words(field.name)) == 1]
+        lone = [field for field in fields if not field.listed and len(name_words(field.name)) == 1]
+        flags = [field.held for field in lone if field.kind == "flag"]
         return "FIELD" if not flags else "HOLDS" if flags[0] else "LACKS"
 
     def _value(self, word: str, means: Mapping[int, int]) -> str:
@@ -640,16 +644,19 @@ class _Vocabulary(NamedTuple):
 
 
 @lru_cache(maxsize=128)
-def _vocabulary(fields: tuple[tuple[str, frozenset[str]], ...]) -> _Vocabulary:
+def _vocabulary(fields: tuple[tuple[str, frozenset[str], bool], ...]) -> _Vocabulary:
     named: dict[str, dict[int, int]] = {}
     choices: dict[str, dict[int, int]] = {}
     spelled: set[str] = set()
-    times = Counter(word for name, _ in fields for word in set(name_words(name)))
-    for at, (name, own) in enumerate(fields):
-        words = [word for word in distinct_words(name) if times[word] == 1]  # `the balance`, of two, is neither
+    times = Counter(word for name, _, listed in fields if not listed for word in set(name_words(name)))
+    for at, (name, own, listed) in enumerate(fields):
+        # `the balance`, of two, is neither
+        words = [word for word in distinct_words(name) if times[word] == (not listed)]
         names = [name, *other_spellings(name), *words, *(form for word in words for form in _forms(word))]
         for each in names if len(name) > 1 else ():
-            named.setdefault(fold(each), {})[at] = SURE if each == name else OWN
+            means = named.setdefault(fold(each), {})
+            if not (listed and means):
+                means[at] = SURE if each == name else OWN
             spelled.add(each)
         for choice in own:
             for each in _with_past(choice):

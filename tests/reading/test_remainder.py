@@ -1124,3 +1124,23 @@ def test_a_comment_next_to_empty_fields_is_not_dropped() -> None:
     schema = {"type": "object", "properties": {"plan": {"type": "array"}}, "additionalProperties": False}
     assert isinstance(read('{"plan": [], "reason": "The deadline is missing."}', schema), Rejected)
     assert read('{"plan": [1], "reason": "It is due on Monday."}', schema)
+
+
+class Order(BaseModel):
+    items: list[Slot]
+
+
+ORDERED = '{"items": [{"room": "A", "seats": 4}, {"room": "B", "seats": 5}]}'
+
+
+@pytest.mark.parametrize(
+    "remark",
+    ["The seats of B should be 6.", "The second seats were unclear.", "The room of the second is hard to read."],
+)
+def test_a_remark_about_a_field_of_several_items_rejects_the_reply(remark: str) -> None:
+    refused(f"{ORDERED}\n\n{remark}", Order)
+
+
+@pytest.mark.parametrize("words", ["Each room is from the second column.", "- room: its letter\n- seats: 4 and 5"])
+def test_an_explanation_of_the_fields_of_several_items_is_harmless(words: str) -> None:
+    value(f"{ORDERED}\n\n{words}", Order)

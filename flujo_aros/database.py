@@ -259,7 +259,11 @@ def _log_ahead(connection: sqlite3.Connection, deadline: float) -> None:
 def add_functions(connection: sqlite3.Connection) -> None:
     """Add a function that the DBOS tables need: before SQLite 3.42 their default, `unixepoch('subsec')`, is NULL."""
     if sqlite3.sqlite_version_info < (3, 42):
-        connection.create_function("unixepoch", 1, lambda _precision: time.time_ns() // 1_000_000 / 1000)
+        connection.create_function("unixepoch", 1, _milliseconds)
+
+
+def _milliseconds(_precision: str) -> float:
+    return time.time_ns() // 1_000_000 / 1000
 
 
 HIDDEN: Final = ".aros"

@@ -126,6 +126,7 @@ class Durable:
         self.on_unexecuted: Callable[[RunRow, str, str], None] | None = None
         """Called with a run that this process cannot execute, its new status (`parked` or `failed`), and the reason."""
         self._create = create
+        self._store: Store | None = None
         self._client: DBOSClient | None = None
         self._launched = False
         self._versions: WeakKeyDictionary[Runner, str] = WeakKeyDictionary()
@@ -147,10 +148,12 @@ class Durable:
 
     # -- opening and closing -----------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def store(self) -> Store:
         """The tables of the database, opened on first use."""
-        return Store(self.url, create=self._create)
+        if self._store is None:
+            self._store = Store(self.url, create=self._create)
+        return self._store
 
     @cached_property
     def locks(self) -> Liveness:
@@ -285,8 +288,8 @@ class Durable:
             loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
         if "locks" in self.__dict__:
             self.locks.release()
-        if "store" in self.__dict__:
-            self.store.close()
+        if self._store is not None:
+            self._store.close()
         if _open is self:
             _open = None
 

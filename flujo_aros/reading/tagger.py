@@ -399,6 +399,7 @@ class Tagger:
         for at, word in enumerate(held):
             for each in _with_past(word) if fields[at].kind == "choice" else [word] if word else []:
                 self.words.setdefault(each, {})[at] = OWN
+        self._past = self.words.keys() - {*held}.union(*(field.choices for field in fields))
         own_words = re.compile(_any_of({*held} - {""}), re.I), known.spelled
         self._parts: tuple[Callable[[str, int, int], re.Match[str] | None], ...] = (
             _QUOTE.search, *(partial(_whole, part) for part in own_words), _OTHER.search
@@ -464,6 +465,8 @@ class Tagger:
         word = (found["inner"].strip(" .,") if is_quoted else found[0]).casefold()
         is_name = is_quoted or class_of(word) not in FUNCTION_WORDS
         if is_name and (choice := self.words.get(word)) is not None:
+            if word in self._past and _is_of_another(found):
+                return "", {}
             return self._value(word, choice) or "CHOICE", choice
         named = self.named.get(fold(word)) or self.named.get(fold(word[:-1]), {})
         if is_quoted and named:
@@ -766,6 +769,15 @@ def _forms(word: str) -> Iterator[str]:
         yield from (stem + ending for ending in ("", "e", "es", "s", "ed", "ing"))
 
 
+def _is_of_another(past: re.Match[str]) -> bool:
+    """Return whether a past form says nothing of the answer: `the approved budget`, `she has accepted the terms`."""
+    before = past.string, max(0, past.start() - _LONGEST_PART), past.start()
+    if _HAS.search(*before) is not None:
+        return True
+    noun = _NEXT_WORD.match(past.string, past.end())
+    return noun is not None and class_of(noun[1].casefold()) is None and _IS_BEFORE.search(*before) is None
+
+
 def _with_past(choice: str) -> set[str]:
     """Return a choice with its past form: `rejected` for `reject`."""
     return {choice, *(form for form in _forms(choice) if form.endswith("ed"))}
@@ -839,6 +851,9 @@ _BESIDES: Final = expression(
 _PAIR: Final = expression(r"[\"']?[\w-]+[\"']?\s?[:=]")
 _STRUCK: Final = expression(r"~~([^~\n]{1,60})~~|\bs/([^/\n]{1,60})/")
 _WORD_BEFORE: Final = expression(r"(?P<word>[^\W\d_]+|§)\.?\s*(?:#|no\.\s?)?\Z")
+_HAS: Final = expression(r"\b(?:has|have|had) (?:(?!been\b)\w+ )?\Z", re.I)
+_IS_BEFORE: Final = expression(r"\b(?:is|are|was|were|be|been|being) (?:\w+ ){0,2}\Z|[:=>]\s?\Z", re.I)
+_NEXT_WORD: Final = expression(r" ([^\W\d_]{1,40})\b")
 _PER: Final = expression(r"\b(?:per|pro|each|every|par|por|al) \Z", re.I)
 _UNIT_BEHIND: Final = expression(r"\s?(°\s?[CF]\b|[%°€$£¥]|[\u3040-\u9fff]|[^\W\d_]+)")
 _QUOTE: Final = expression(r"(?<![\w'’])[\"'“‘«「『„](?!\s*[:,])(?P<inner>[^\"'“”‘’«»」』\n]{1,60})[\"'”’»」』](?!\w)")

@@ -408,6 +408,21 @@ def test_another_choice_counts_in_its_past_form_too() -> None:
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "Generally rejected causes were considered.",
+        "The owner has rejected the offer.",
+        "*Rejected causes are listed in section B.*",
+    ],
+)
+def test_the_past_form_of_a_choice_that_is_about_another_thing_is_harmless(words: str) -> None:
+    class Claim(BaseModel):
+        verdict: Literal["approve", "reject"]
+
+    assert isinstance(read(f'{{"verdict": "approve"}}\n\n{words}', Claim), Accepted)
+
+
+@pytest.mark.parametrize(
     "doubt",
     [
         "All of it is right except the fare.",

@@ -304,7 +304,7 @@ def words_in(text: str) -> list[str]:
 
 def letter_of(word: str) -> str:
     """Return the letter for the class of a word in lower case."""
-    return LETTERS.get(class_of(word) or "", _OTHER_WORD)
+    return LETTERS.get(class_of(word[:_LONGEST_PART]) or "", _OTHER_WORD)  # what is cached must not be long
 
 
 OWN, UNLIKE, LIKE, SURE = range(4)

@@ -70,7 +70,8 @@ OTHER_KEYS: Final[Mapping[str, Hint]] = _table(
         "function callable python run": Hint(
             "; write `uses: package.module:function`", Suggestion("", "uses", sure=True)
         ),
-        "while until exit exit_when": "write `kind: loop` with `exit_expression` under `loop:`",
+        "until exit exit_when": "write `kind: loop` with `exit_expression` under `loop:`",
+        "while": "write `kind: loop` with `exit_expression` under `loop:`, which ends the loop when true",
         "prompt template": _key("input", sure=False),  # may also mean the prompt of the agent
         "user_prompt": _key("input"),
         "id": _key("name"),

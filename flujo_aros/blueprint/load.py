@@ -182,11 +182,13 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
         pipeline = _pipeline(_resolve_references(root, loading) if "${" in text else root, loading, files)
     except EnoughError:
         pipeline = None
-    findings = _sort_problems(_all_errors(root, loading, files))
+    unset = {each.place for each in loading.unset}  # the reference itself is not the value that would be wrong
+    errors = _all_errors(root, loading, files)
+    findings = _sort_problems(each for each in errors if each.place not in unset)
     agents = root.members.get("agents")
     return Inspected(
         root,
-        None if findings else pipeline,
+        None if errors else pipeline,
         findings,
         _sort_problems(loading.warnings),
         tuple(loading.located),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, redirect_stdout
@@ -75,6 +76,23 @@ class Screen(Console):
         for segment in super().render(renderable, options):
             escaped = segment.text if segment.control else visible(segment.text)
             yield segment if escaped == segment.text else Segment(escaped, segment.style)
+
+    def on_broken_pipe(self) -> None:
+        """End the command, because nobody reads its output any more.
+
+        A run in progress is ended as by SIGTERM: a `SystemExit` would stop its event loop but not its threads, for
+        which the process would then wait forever.
+        """
+        import asyncio  # imported here, because help runs nothing
+
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.file.fileno())
+        os.close(nowhere)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            raise SystemExit(1) from None
+        signal.raise_signal(signal.SIGTERM)
 
 
 def stderr_console() -> Console:

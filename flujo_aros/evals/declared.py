@@ -14,7 +14,7 @@ from flujo_aros.evals.cases import UNLABELLED, Case
 from flujo_aros.json_data import is_dict, is_list, schemas_in
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.model import Pipeline
-from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.step import stored_contract
 from flujo_aros.pipeline.template import members_of
 from flujo_aros.spelling import nearest
 
@@ -24,7 +24,7 @@ _MORE: Final = frozenset({"allOf", "if", "then", "else", "dependentSchemas", "de
 
 @dataclass(frozen=True, slots=True)
 class DeclaredFields:
-    """The fields of the output of a pipeline whose last step has a contract."""
+    """The fields of the output of a pipeline whose last step has a contract, or an agent with an output type."""
 
     step: str
     shape: Shape
@@ -35,7 +35,7 @@ class DeclaredFields:
     def of(cls, pipeline: Pipeline) -> DeclaredFields | None:
         """Return the fields of the output, or None if they are unknown or may depend on its values."""
         last = pipeline.steps[-1]
-        contract = last.facts.contract if isinstance(last, Step) else None
+        contract = stored_contract(last)
         if contract is None or contract.mode not in ("json", "tagged"):
             return None
         if any(_MORE & part.keys() for _, part in schemas_in(contract.json_schema)):

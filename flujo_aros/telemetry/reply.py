@@ -214,7 +214,7 @@ class ShownReply:
             return ends, ends
         keys = re.findall(r"\.(\w+)", issue.path)
         start, end = self.read_from or (0, len(self.text))
-        if not keys:
+        if not keys or issue.code == "missing":  # then the key is that of another object
             return None
         key = rf"(?<!\w){re.escape(keys[-1])}(?=['\"]?\s*[:=])"
         found = list(re.finditer(key, self.text[start:end]))

@@ -146,6 +146,15 @@ def test_the_linter_warns_about_unset_variables() -> None:
     assert lint_text(AGENT % 'model: "${AROS_TEST_NONE:-local:smollm2}"').findings == ()
 
 
+def test_an_unset_variable_in_place_of_a_number_is_one_warning_and_no_error_about_its_type() -> None:
+    found = lint_text(AGENT % 'model: local:x, timeout: "${AROS_TEST_NONE}"').findings
+    (finding,) = (each for each in found if each.code == "V-B1")
+    assert (finding.severity.value, "AROS_TEST_NONE is not set" in finding.message) == ("warning", True)
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(AGENT % 'model: local:x, timeout: "${AROS_TEST_NONE}"')
+    assert "should be a number" not in str(caught.value)
+
+
 def test_no_value_of_the_environment_is_written_down(tmp_path: Path) -> None:
     text = AGENT % 'model: "${AROS_TEST_SET}", model_settings: {extra_headers: {x-team: "${AROS_TEST_TEAM}"}}'
     pipeline = parse_blueprint(text)

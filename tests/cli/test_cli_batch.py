@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -300,6 +301,36 @@ def test_rows_that_ran_again_are_kept_when_the_batch_is_broken_off(
     assert "all 3 rows completed" in ended.stderr
     assert sorted(rows_in_output()) == [0, 1, 2]
     assert sorted(asked()) == ["bad", "slow", "slow"]
+
+
+CLERK = """
+    from pydantic_ai import Agent
+    from pydantic_ai.models.function import FunctionModel
+
+
+    def answer(messages, info):
+        raise ValueError("no such order")
+
+
+    agent = Agent(FunctionModel(answer))
+"""
+
+
+def test_a_batch_ends_when_nobody_reads_its_messages_any_more(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "clerk.py").write_text(dedent(CLERK), encoding="utf-8")
+    (tmp_path / "clerk.yaml").write_text('steps: [{name: s, uses: "clerk:agent"}]', encoding="utf-8")
+    (tmp_path / "rows.jsonl").write_text('"a"\n' * 20, encoding="utf-8")
+    command = ["run", "clerk.yaml", "--allow", "clerk.py", "--inputs", "rows.jsonl", "-o", "out.jsonl"]
+    reads, writes = os.pipe()
+    os.close(reads)
+    try:  # without an end, the timeout is an error
+        ended = subprocess.run(
+            [*COMMAND, *command], cwd=tmp_path, env=environment, stderr=writes, timeout=60, check=False
+        )
+    finally:
+        os.close(writes)
+    assert ended.returncode != 0
+    assert 0 < len((tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()) < 20
 
 
 def test_a_line_that_a_killed_process_left_unfinished_is_run_again(aros: Aros, shop: Path) -> None:

@@ -251,3 +251,10 @@ def test_a_reply_in_place_of_its_file_is_wrong_usage_with_what_to_do(aros: Aros,
     result = aros("read", "--schema", "any.json", '{"crew": 2}')
     assert result.exit_code == 2
     assert "REPLY is the name of a file, and the text of a reply belongs on stdin" in result.stderr
+
+
+def test_a_missing_key_is_not_marked_at_the_same_key_of_another_object(aros: Aros) -> None:
+    schema = '{"type": "array", "items": {"type": "object", "required": ["qty"], "properties": {"qty": {}}}}'
+    result = aros("read", "--schema", schema, "--explain", text='[{"qty": 1}, {"sku": "B"}]')
+    assert "$[1].qty: the required key 'qty' is missing" in result.stdout + result.stderr
+    assert "^" not in result.stdout + result.stderr

@@ -374,6 +374,15 @@ def test_a_field_that_the_output_cannot_have_is_an_error_before_the_first_case(
     assert model.calls == 0
 
 
+@pytest.mark.parametrize("options", [{"check": "output.nte == ''"}, {}])
+def test_the_output_type_of_an_agent_says_which_fields_there_are(options: dict[str, Any]) -> None:
+    model = ScriptedModel()
+    expected = {"kind": "bug"} if options else {"kind": "bug", "nte": ""}
+    with pytest.raises(UsageError, match="no field 'nte'; did you mean 'note'"):
+        evaluate_sync(Runner(Step("sort", Agent(model, output_type=Ticket))), [("a", expected)], **options)
+    assert model.calls == 0
+
+
 @pytest.mark.parametrize(
     ("cases", "options", "words"),
     [

@@ -196,6 +196,8 @@ def _in_template(before: str, lines: Sequence[str]) -> list[str]:
     values = [f"{name}.output" for name in dict.fromkeys(names)]
     if re.search(r"\bsteps\.\w*$", before):
         return values
+    if (step := re.search(r"\bsteps\.(\w+)\.\w*$", before)) is not None and step[1] in names:
+        return ["output"]
     if re.search(r"[\w\])]\.\w*$", before):
         return []  # a key of a value
     return [*(root for root in ROOTS if root != "steps"), *(f"steps.{each}" for each in values)]

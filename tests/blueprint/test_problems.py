@@ -180,6 +180,7 @@ def test_a_misspelt_name_does_not_cause_follow_up_errors() -> None:
             "{kind: loop, name: s, loop: {max_loops: 2, exit_expression: 'true', steps: [{name: b, uses: 'm:f'}]}}",
             "write `body`",
         ),
+        ("{name: s, while: 'true', uses: agents.reader}", "under `loop:`, which ends the loop when true"),
         ("{kind: loop, name: s, loop: {until: 'true', body: [{name: b, uses: agents.reader}]}}", "`exit_expression`"),
         ("{kind: map, name: s, map: {over: input, body: [{name: b, uses: agents.reader}]}}", "`iterable_input`"),
         ("{name: s, uses: 'steps.py:fn'}", "write steps:fn, and allow its file: --allow steps.py"),

@@ -225,6 +225,7 @@ steps:
         ('"{{ ', {"input", "previous_step", "context", "steps.draft.output", "steps.check.output"}, {"steps", "name"}),
         ('"Dear {{ input }}, {{ st', {"steps.draft.output"}, {"steps.send.output", "steps.author.output"}),
         ('"{{ steps.', {"draft.output", "check.output"}, {"input", "send.output"}),
+        ('"{{ steps.draft.', {"output"}, {"input", "check.output"}),
         ('"{{ input | up', {"upper", "lower"}, {"input"}),
         ('"{{ input.', set(), {"input", "upper"}),
         ('"{{ input }} ', set(), {"input", "upper", "steps.draft.output"}),

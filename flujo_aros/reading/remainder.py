@@ -179,7 +179,7 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
         label_before(text, span.start, floor)
         for span, floor in zip(every, [0, *(s.end for s in every[:-1])], strict=True)
     ]
-    if len(every) > 1 and all(map(_ON_CONDITION.match, labels)):
+    if len(every) > 1 and all(_ON_CONDITION.match(label) and not phrases.OWNS.search(label) for label in labels):
         return "several answers are given, each on a condition"
     for one, two in pairwise(every):
         if phrases.CHOICE_BETWEEN.search(text[max(one.end, two.start - 100) : two.start]):
@@ -273,8 +273,8 @@ def has_words(text: str) -> bool:
     return any(map(str.isalpha, text)) or _SIGNS.search(text) is not None
 
 
-_ACTION: Final = expression(r"^[ \t]*Action Input:\s*\Z", re.M | re.I)
-_OBSERVED: Final = expression(r"\s*Observation:", re.I)
+_ACTION: Final = expression(r"^[ \t]*Action Input:\s*(?:```\w*\s*)?\Z", re.M | re.I)
+_OBSERVED: Final = expression(r"[\s`]*Observation:", re.I)
 """What a reply that calls a tool in words has before and after the arguments."""
 _COMPUTES: Final = expression(r"[ \t]*(?:\+[ \t]*[\[{(\"'\w]|\*[ \t]*\d|(?:\.\.\.+|…)[ \t]*[\[{(])")
 """An operator directly after a value, on its line, as in `[1, 2] + [3]`."""

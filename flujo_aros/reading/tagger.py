@@ -465,7 +465,9 @@ class Tagger:
         word = (found["inner"].strip(" .,") if is_quoted else found[0]).casefold()
         is_name = is_quoted or class_of(word) not in FUNCTION_WORDS
         if is_name and (choice := self.words.get(word)) is not None:
-            if word in self._past and _is_of_another(found):
+            if word in self._past and not _OUGHT.search(
+                found.string, max(0, found.start() - _LONGEST_PART), found.start()
+            ):
                 return "", {}
             return self._value(word, choice) or "CHOICE", choice
         named = self.named.get(fold(word)) or self.named.get(fold(word[:-1]), {})
@@ -769,15 +771,6 @@ def _forms(word: str) -> Iterator[str]:
         yield from (stem + ending for ending in ("", "e", "es", "s", "ed", "ing"))
 
 
-def _is_of_another(past: re.Match[str]) -> bool:
-    """Return whether a past form says nothing of the answer: `the approved budget`, `she has accepted the terms`."""
-    before = past.string, max(0, past.start() - _LONGEST_PART), past.start()
-    if _HAS.search(*before) is not None:
-        return True
-    noun = _NEXT_WORD.match(past.string, past.end())
-    return noun is not None and class_of(noun[1].casefold()) is None and _IS_BEFORE.search(*before) is None
-
-
 def _with_past(choice: str) -> set[str]:
     """Return a choice with its past form: `rejected` for `reject`."""
     return {choice, *(form for form in _forms(choice) if form.endswith("ed"))}
@@ -806,6 +799,10 @@ _NOTHING: Final[Mapping[int, int]] = MappingProxyType({})
 _OF_FIELDS: Final = ("ASSUMED", "GUESSED", "EXAMPLE", "REVIEW", "ERROR")
 """Classes of words that mean nothing if a field is named after them: `estimates`, for `estimate_low`."""
 _NAMES: Final = (*FIELDS, "EMPTY_FIELD")
+_OUGHT: Final = expression(
+    r"\b(?:should|must|ought to|needs? to|has to|have to) (?:be|have been) (?:\w+ )?[*_\"'`]{0,3}\Z", re.I
+)
+"""Before the past form of a choice: elsewhere, as in `it was approved last week`, it says what has happened."""
 _WHEN: Final = expression(r"(?<=\bin )(?:19|20)\d\d\b|\d+(?:st|nd|rd|th)\b")
 """A year (`in 2019`) and an ordinal."""
 _MOST_LISTED: Final = 20
@@ -851,9 +848,6 @@ _BESIDES: Final = expression(
 _PAIR: Final = expression(r"[\"']?[\w-]+[\"']?\s?[:=]")
 _STRUCK: Final = expression(r"~~([^~\n]{1,60})~~|\bs/([^/\n]{1,60})/")
 _WORD_BEFORE: Final = expression(r"(?P<word>[^\W\d_]+|§)\.?\s*(?:#|no\.\s?)?\Z")
-_HAS: Final = expression(r"\b(?:has|have|had) (?:(?!been\b)\w+ )?\Z", re.I)
-_IS_BEFORE: Final = expression(r"\b(?:is|are|was|were|be|been|being) (?:\w+ ){0,2}\Z|[:=>]\s?\Z", re.I)
-_NEXT_WORD: Final = expression(r" ([^\W\d_]{1,40})\b")
 _PER: Final = expression(r"\b(?:per|pro|each|every|par|por|al) \Z", re.I)
 _UNIT_BEHIND: Final = expression(r"\s?(°\s?[CF]\b|[%°€$£¥]|[\u3040-\u9fff]|[^\W\d_]+)")
 _QUOTE: Final = expression(r"(?<![\w'’])[\"'“‘«「『„](?!\s*[:,])(?P<inner>[^\"'“”‘’«»」』\n]{1,60})[\"'”’»」』](?!\w)")

@@ -1089,8 +1089,10 @@ def test_answers_that_each_depend_on_a_condition_are_alternatives() -> None:
 
 
 def test_the_input_of_a_tool_that_is_called_in_words_is_not_the_answer() -> None:
-    reply = 'Thought: look it up.\nAction: find_room\nAction Input: {"room": "A", "seats": 4}\nObservation:'
-    assert isinstance(read(reply, Slot), Rejected)
+    value = '{"room": "A", "seats": 4}'
+    for given in (value, f"\n```json\n{value}\n```"):
+        reply = f"Thought: look it up.\nAction: find_room\nAction Input: {given}\nObservation:"
+        assert isinstance(read(reply, Slot), Rejected)
 
 
 def test_what_would_be_the_answer_for_a_text_like_another_is_an_example() -> None:

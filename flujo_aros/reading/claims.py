@@ -42,7 +42,7 @@ def contradicted_by(sentence: str, tagger: Tagger) -> str | None:
         return None
     tags, says = tagger.read(sentence)
     found = _Sentence(tagger.fields, tags[:_MOST_WORDS].translate(_COARSE), says[:_MOST_WORDS])
-    index = None if _SUPPOSED.search(found.code) else found.otherwise(sentence[:_LONGEST_SENTENCE])
+    index = None if _SUPPOSED.search(found.tags) else found.otherwise(sentence[:_LONGEST_SENTENCE])
     if index is None or (UNASKED.search(sentence) and not found.is_about(index)):
         return None
     return tagger.fields[index].name
@@ -54,11 +54,11 @@ def _is_named(label: str, tagger: Tagger) -> bool:
 
 
 class _Sentence:
-    """The words of a sentence: a letter for the class of each, and what each is for the fields."""
+    """The words of a sentence: their tags, and what each is for the fields."""
 
-    def __init__(self, fields: Sequence[Field], code: str, says: list[Mapping[int, int]]) -> None:
+    def __init__(self, fields: Sequence[Field], tags: str, says: list[Mapping[int, int]]) -> None:
         self.fields = fields
-        self.code = code
+        self.tags = tags
         self.says = says
         self.named: dict[int, list[int]] = {}
         self.own: dict[int, list[int]] = {}
@@ -66,10 +66,10 @@ class _Sentence:
         self.denied: set[int] = set()
         """The fields whose own value is negated: `not 3`, `instead of 3`, `from 3 to`."""
         about: list[set[int]] = []
-        label = says[0] if _LABEL.match(code) else None  # `category: she is 37`
+        label = says[0] if _LABEL.match(tags) else None  # `category: she is 37`
         for at, said in enumerate(says):
             means = said if label is None or not at else {i: how for i, how in said.items() if i in label}
-            if code[at] == LETTERS["FIELD"]:
+            if tags[at] == LETTERS["FIELD"]:
                 for index in means:
                     if not fields[index].listed:
                         self.named.setdefault(index, []).append(at)
@@ -85,35 +85,35 @@ class _Sentence:
         """Return the fields that a word is likely to be for."""
         means = {index: how for index, how in self.says[at].items() if self.fields[index].kind != "empty"}
         likely = {index for index, how in means.items() if how > UNLIKE}
-        if not likely and self.code[at] == LETTERS["PROPER"] and at < _SUBJECT_END:
+        if not likely and self.tags[at] == LETTERS["PROPER"] and at < _SUBJECT_END:
             return {index for index in means if self.fields[index].kind == "text"}
         return {index for index in likely if means[index] == SURE} or likely
 
     def _is_negated(self, at: int) -> bool:
         """Return whether a value is negated or replaced, an operand, or one end of a range."""
-        code = self.code
-        if _NEGATED.search(code[:at]) or _NEGATED_BEHIND.search(code[at + 1 : at + 6]):
+        tags = self.tags
+        if _NEGATED.search(tags[:at]) or _NEGATED_BEHIND.search(tags[at + 1 : at + 6]):
             return True
         own = OWN in self.says[at].values()
-        if own and _MINE.search(code[:at]):
+        if own and _MINE.search(tags[:at]):
             return True
-        reach = [later for later in (at + 2, at + 3) if code[later - 1 : later] == LETTERS["FROM"]]
-        if any(later < len(code) and self._shares(at, later) for later in reach):
+        reach = [later for later in (at + 2, at + 3) if tags[later - 1 : later] == LETTERS["FROM"]]
+        if any(later < len(tags) and self._shares(at, later) for later in reach):
             return True
-        return not own and at > 1 and code[at - 1] == LETTERS["FROM"] and self._shares(at, at - 2, others=True)
+        return not own and at > 1 and tags[at - 1] == LETTERS["FROM"] and self._shares(at, at - 2, others=True)
 
     def _shares(self, at: int, other: int, *, others: bool = False) -> bool:
         means = {index for index, how in self.says[other].items() if not others or how != OWN}
-        return self.code[other] != LETTERS["FIELD"] and not means.isdisjoint(self.says[at])
+        return self.tags[other] != LETTERS["FIELD"] and not means.isdisjoint(self.says[at])
 
     def otherwise(self, sentence: str) -> int | None:
         """Return the field that is given another value, or None."""
         if (index := self._other_flag()) is not None or (index := self._other_label()) is not None:
             return index
-        if is_explained(self.code):
+        if is_explained(self.tags):
             return None
         denied = {index for index in self.denied if index not in self.own or self.fields[index].kind == "text"}
-        if denied and _NOT_OWN.search(self.code):
+        if denied and _NOT_OWN.search(self.tags):
             return min(denied)
         numbers = [max(found) for said in _DIGITS_IN.findall(sentence) if (found := numbers_meant(said))]
         for index, places in self.others.items():
@@ -133,16 +133,16 @@ class _Sentence:
         """Return whether a sentence has a value of the answer, another choice, or all words of a field's name."""
         words = max(1, len(distinct_words(self.fields[index].name)))
         return (
-            bool(self.own or self.denied) or LETTERS["CHOICE"] in self.code or len(self.named.get(index, ())) >= words
+            bool(self.own or self.denied) or LETTERS["CHOICE"] in self.tags or len(self.named.get(index, ())) >= words
         )
 
     def _clause_start(self, at: int) -> int:
-        return max((end.end() for end in _CLAUSE.finditer(self.code, 0, at)), default=0)
+        return max((end.end() for end in _CLAUSE.finditer(self.tags, 0, at)), default=0)
 
     def _is_claimed(self, index: int, at: int) -> bool:
         """Return whether the value at this place is asserted of a field."""
         kind, how = self.fields[index].kind, self.says[at][index]
-        before, behind = self.code[:at], self.code[at + 1 :]
+        before, behind = self.tags[:at], self.tags[at + 1 :]
         clause = before[self._clause_start(at) :]
         if _ELSEWHERE.search(clause) or _ELSEWHERE_BEHIND.search(behind):
             return False
@@ -152,19 +152,19 @@ class _Sentence:
         result = _RESULT.search(before) is not None
         if self.is_about_two and not result:
             return False
-        direct = any(_DIRECT.search(self.code[place + 1 : at]) for place in named)
+        direct = any(_DIRECT.search(self.tags[place + 1 : at]) for place in named)
         direct = direct or (bool(named) and _PUT.search(before) is not None)
         follows = any(place - at in (2, 3) for place in self.named.get(index, ()))
         direct = direct or (follows and _USED.search(before) is not None)
         direct = direct or (_IS_THE.search(behind) is not None and (bool(named) or kind != "text"))
         if kind == "empty":
-            beside = any(_BESIDE.search(self.code[place + 1 : at]) for place in named)
+            beside = any(_BESIDE.search(self.tags[place + 1 : at]) for place in named)
             counted = at + 1 in self.named.get(index, ()) and before[-1:] == LETTERS["HAVE"]  # `has 3 pages`
-            return (direct or beside or counted) and _HOLLOW.search(self.code) is None
+            return (direct or beside or counted) and _HOLLOW.search(self.tags) is None
         own = self.own.get(index, ())
         if behind[:1] == LETTERS["STOP"] and at + 2 in own:
             return False  # `Frankfurt (FRA)`
-        near = [place for place in own if _CLAUSE.search(self.code, at, place) is None]
+        near = [place for place in own if _CLAUSE.search(self.tags, at, place) is None]
         if direct and all(at > place for place in near) and not (near and _LISTS.search(before)):
             return True
         if own or (how == UNLIKE and kind != "text"):
@@ -175,12 +175,12 @@ class _Sentence:
         if kind == "day" and before[-1:] == "." and not named:
             return False  # `The report was updated on 5 May.`
         close = [place for place in named if place >= self._clause_start(at) and at - place <= _CLOSE]
-        said = (how == SURE and len(self.code) <= _BRIEF) or bool(close) or index in self.denied or result
+        said = (how == SURE and len(self.tags) <= _BRIEF) or bool(close) or index in self.denied or result
         return said or _PREDICATE.search(before) is not None
 
     def _other_label(self) -> int | None:
         """Return the field that a line gives the value of another one, as in `bags: 2`."""
-        if _LABELLED.search(self.code) is None:
+        if _LABELLED.search(self.tags) is None:
             return None
         named, value = {index for index in self.says[0] if not self.fields[index].listed}, self.says[-1]
         kinds = {self.fields[index].kind for index in value}
@@ -198,7 +198,7 @@ class _Sentence:
         return None
 
     def _says_otherwise(self, first: int, last: int, *, held: bool) -> bool:
-        before, behind = self.code[self._clause_start(first) : first], self.code[last + 1 :]
+        before, behind = self.tags[self._clause_start(first) : first], self.tags[last + 1 :]
         if (stated := _STATED_AS.search(behind)) is not None:
             conditional = _ON_CONDITION.search(before) or _ONLY_IF.match(behind, stated.end())
             return (stated[1] == LETTERS["TRUE"]) != held and conditional is None

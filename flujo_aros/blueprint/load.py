@@ -182,9 +182,10 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
         pipeline = _pipeline(_resolve_references(root, loading) if "${" in text else root, loading, files)
     except EnoughError:
         pipeline = None
-    unset = {each.place for each in loading.unset}  # the reference itself is not the value that would be wrong
-    errors = _all_errors(root, loading, files)
-    findings = _sort_problems(each for each in errors if each.place not in unset)
+    errors = findings = _sort_problems(_all_errors(root, loading, files))
+    if loading.unset:
+        unset = {each.place for each in loading.unset}  # the reference itself is not the value that would be wrong
+        findings = [each for each in errors if each.place not in unset]
     agents = root.members.get("agents")
     return Inspected(
         root,

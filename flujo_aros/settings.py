@@ -123,6 +123,10 @@ def read_settings(folder: Path | None = None) -> Settings:
         raise UsageError(f"the variable {variable} is not JSON: expected {_KINDS['model']}") from error
 
 
+PROFILE: Final = "AROS_PROFILE"
+"""The variable for the profile of a blueprint, which is not a setting."""
+
+
 def _known() -> list[str]:
     """Return every setting by its dotted name, and every group of settings."""
     groups = {name: getattr(field.annotation, "model_fields", {}) for name, field in Settings.model_fields.items()}
@@ -135,7 +139,7 @@ def _variable(name: str) -> str:
 
 def _reject_misspelt(variables: Iterable[str]) -> None:
     """Raise `UsageError` for a variable that names no setting but contains `__` or resembles the name of a setting."""
-    known = [_variable(name) for name in _known()]
+    known = [PROFILE, *(_variable(name) for name in _known())]
     for name in variables:
         if name.upper() not in known and ("__" in name or only_near(name, known) is not None):
             raise UsageError(f"unknown setting {name}{nearest(name, known)}")

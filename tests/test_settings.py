@@ -93,6 +93,7 @@ def test_the_current_settings_are_read_once_until_they_are_cleared(monkeypatch):
         ("AROS_REPAIR__ATTEMPTS", "1", "unknown setting AROS_REPAIR__ATTEMPTS"),
         ("AROS_REPAR__MAX_ATTEMPTS", "1", "did you mean 'AROS_REPAIR__MAX_ATTEMPTS'"),
         ("AROS_ENABLD", "false", "unknown setting AROS_ENABLD; did you mean 'AROS_ENABLED'"),
+        ("AROS_PROFIL", "test", "unknown setting AROS_PROFIL; did you mean 'AROS_PROFILE'"),
     ],
 )
 def test_an_error_in_the_environment_is_one_sentence_that_names_the_place(monkeypatch, name, value, words):
@@ -123,5 +124,6 @@ def test_an_error_in_a_file_is_one_sentence_too(empty_folder, file, text, words)
 
 def test_other_variables_of_ours_are_left_alone(monkeypatch):
     monkeypatch.setenv("AROS_LOCAL_PORT", "9000")
+    monkeypatch.setenv("AROS_PROFILE", "test")
     monkeypatch.setenv("AROS_SOMETHING", "x")
     assert read_settings() == Settings()

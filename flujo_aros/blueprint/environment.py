@@ -19,6 +19,7 @@ from flujo_aros.blueprint.document import Node, read_scalar
 from flujo_aros.errors import Place, UsageError
 from flujo_aros.host import endpoint_of, find_name_error, missing_provider
 from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.settings import PROFILE
 from flujo_aros.spelling import nearest
 
 _REFERENCE: Final = re.compile(
@@ -193,7 +194,6 @@ _READ: Final = {"model"} | _SETTINGS
 ModelChoice: TypeAlias = "str | Mapping[str, str] | None"
 """One model for all agents, or models by the name of an agent or of the model that they replace."""
 
-VARIABLE: Final = "AROS_PROFILE"
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _ASKS: Final = "extract_from_text"
 """The built-in with a model among its parameters."""
@@ -261,7 +261,7 @@ class Chosen:
     def _profile(self, root: Node, note: Callable[[Place, str], None]) -> Mapping[str, str]:
         """Return the models of the selected profile by the names of agents; `*` is the one for all others."""
         profiles = root.members.get("profiles")
-        name = self.profile or os.environ.get(VARIABLE) or None
+        name = self.profile or os.environ.get(PROFILE) or None
         if name is None or (profiles is None and self.profile is None):
             return {}
         known = profiles.members if profiles is not None and isinstance(profiles.value, dict) else {}
@@ -274,7 +274,7 @@ class Chosen:
                 )
                 self.no_profile = f"--profile {name!r} (in Python: profile={name!r}): {why}"
             elif profiles is not None:
-                note(profiles.place, nearest(name, known).after(f"unknown profile {name!r}, which {VARIABLE} names"))
+                note(profiles.place, nearest(name, known).after(f"unknown profile {name!r}, which {PROFILE} names"))
             return {}
         found = known[name]
         if isinstance(found.value, str):

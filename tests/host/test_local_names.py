@@ -72,6 +72,12 @@ def test_a_wrong_setting_names_its_variable_and_value(monkeypatch, variable, val
     assert str(caught.value).startswith(f"AROS_LOCAL_{variable}={value}: ")
 
 
+def test_a_misspelt_setting_of_local_models_is_an_error(monkeypatch):
+    monkeypatch.setenv("AROS_LOCAL_CONTXT", "512")
+    with pytest.raises(LocalModelError, match=r"^unknown setting AROS_LOCAL_CONTXT; did you mean 'AROS_LOCAL_CONTEXT'"):
+        read_settings()
+
+
 def test_threads_are_half_the_cores_unless_they_are_set(monkeypatch):
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     assert LocalSettings().computing_threads == max(1, min(8, cores // 2))

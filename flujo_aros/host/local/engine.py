@@ -15,12 +15,13 @@ import tempfile
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import IO, NamedTuple, cast
+from typing import IO, Final, NamedTuple, cast
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from flujo_aros.errors import LocalModelError
+from flujo_aros.spelling import nearest
 
 POLL = 0.02
 TAIL = 64 * 1024
@@ -28,10 +29,13 @@ SERVER_FILE = Path(__file__).with_name("server.py")
 _MISSING_LIBRARY = re.compile(r"\b(lib[\w.+-]+): cannot open shared object file")
 
 
+_PREFIX: Final = "AROS_LOCAL_"
+
+
 class LocalSettings(BaseSettings):
     """Settings for serving local models, from `AROS_LOCAL_THREADS`, `AROS_LOCAL_CONTEXT` and so on."""
 
-    model_config = SettingsConfigDict(env_prefix="AROS_LOCAL_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="ignore")
 
     threads: int | None = Field(default=None, ge=1, le=512)
     """Compute threads; by default half the cores available to this process, at least 1 and at most 8."""
@@ -49,12 +53,16 @@ class LocalSettings(BaseSettings):
 
 
 def read_settings() -> LocalSettings:
-    """Return the settings from the environment. Raises `LocalModelError` naming the invalid variable."""
+    """Return the settings from the environment. Raises `LocalModelError` naming the invalid or unknown variable."""
+    known = [f"{_PREFIX}{name.upper()}" for name in LocalSettings.model_fields]
+    for name in os.environ:
+        if name.upper().startswith(_PREFIX) and name.upper() not in known:
+            raise LocalModelError(f"unknown setting {name}{nearest(name, known)}")
     try:
         return LocalSettings()
     except ValidationError as error:
         first = error.errors()[0]
-        variable = f"AROS_LOCAL_{first['loc'][0]}".upper()
+        variable = f"{_PREFIX}{first['loc'][0]}".upper()
         raise LocalModelError(f"{variable}={first['input']}: {first['msg'].lower()}; correct or unset it.") from None
 
 

@@ -719,7 +719,7 @@ def health_totals(found: Health, since: str) -> Iterator[Text]:
     yield Text.assemble(f"{counted(runs, 'run')} in the last {since}: ", *_counts(found.runs))
     yield Text.assemble(f"{counted(sum(found.steps.values()), 'step')}: ", *_counts(found.steps))
     if found.replies:
-        words = {"rejected": "rejected", "repaired": "repaired", "fallback": "wrapped as prose"}
+        words = {"rejected": "rejected", "repaired": "repaired", "fallback": "prose instead of JSON"}
         shares = ", ".join(f"{share_words(found.rates[name])} {word}" for name, word in words.items())
         yield Text(f"{counted(found.replies, 'first reply')}: {shares}")
     usage = found.usage

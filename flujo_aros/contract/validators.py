@@ -543,7 +543,9 @@ def _words(detail: ErrorDetails) -> str:
         return f"item {last + 1} is missing" if isinstance(last, int) else f"the required key {last!r} is missing"
     if kind in ("too_short", "too_long"):
         return _SIZE.sub("must have", words).replace(" after validation", "")
-    if kind in ("value_error", "assertion_error") or not isinstance(found, (str, int, float)):
+    if kind in ("value_error", "assertion_error"):
+        return words.partition(", ")[2] or words  # without `Value error`: the validator says what is wrong
+    if not isinstance(found, (str, int, float)):
         return words
     if kind in _TIME_ERRORS and isinstance(found, str):
         return not_a_time(_TIME_ERRORS[kind], found)

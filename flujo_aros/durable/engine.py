@@ -886,7 +886,7 @@ def _reject_other_request(row: RunRow, task: RunTask, version: str) -> None:
 
 def another_request(run_id: str) -> str:
     """Return the message for a `run_id` that belongs to another request."""
-    return f"run {run_id!r} was started with a different input or context; use a different run_id"
+    return f"run {run_id!r} was started with a different input or context; use a different run ID"
 
 
 def _other_version(row: RunRow) -> str:

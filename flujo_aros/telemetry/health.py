@@ -172,7 +172,7 @@ def _share(part: int, whole: int) -> float:
 
 
 FALLBACK_LINE: Final = 0.10
-"""The share of replies wrapped as prose above which a model is reported as not following its format."""
+"""The share of replies that are prose instead of JSON above which a model is reported as not following its format."""
 
 _OFTEN: Final = 0.10
 _ENOUGH: Final = 10

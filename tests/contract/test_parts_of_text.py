@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, field_validator
 
 from flujo_aros import Accepted, ContractError, Degraded, Issue, Output, Reason, Rejected, Trust, UsageError, read
 from flujo_aros.contract import (
@@ -340,3 +340,19 @@ def test_only_an_outcome_with_a_value_is_true() -> None:
     assert not rejected
     assert not Degraded("no item", rejected)
     assert read("0", int)
+
+
+def test_the_words_of_a_validator_are_reported_as_they_are() -> None:
+    class Invoice(BaseModel):
+        number: str
+
+        @field_validator("number")
+        @classmethod
+        def _begins(cls, number: str) -> str:
+            if not number.startswith("INV-"):
+                raise ValueError("must begin with INV-")
+            return number
+
+    outcome = read('{"number": "7"}', Invoice)
+    assert isinstance(outcome, Rejected)
+    assert [issue.message for issue in outcome.issues] == ["must begin with INV-"]

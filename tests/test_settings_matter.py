@@ -225,6 +225,6 @@ def test_the_keys_and_defaults_of_the_specification_are_a_valid_file(tmp_path: P
 
 def test_streams_cannot_be_left_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AROS_STREAMING__AGGREGATE_STRUCTURED", "false")
-    words = "streaming.aggregate_structured is 'false': it can only be true, because a streamed structured reply"
+    words = "AROS_STREAMING__AGGREGATE_STRUCTURED is 'false': it can only be true, because a streamed structured reply"
     with pytest.raises(UsageError, match=words):
         read_settings()

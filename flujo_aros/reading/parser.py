@@ -58,7 +58,7 @@ from flujo_aros.reading.strings import QUOTES, StringEnd, Surroundings
 _PLAIN: Final = frozenset("\"'{}[]:,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 _BEGINS: Final = frozenset("\"'{[abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
 _AFTER_CONTAINER: Final = frozenset(("", ",", "}", "]"))
-_CUT_ESCAPE: Final = grammar.expression(r"(?<!\\)(?:\\\\)*+\\u\d[\da-fA-F]{0,2}(?![\da-fA-F])")
+_CUT_ESCAPE: Final = grammar.expression(r"(?<!\\)(?:\\\\|(?!))*+\\u\d[\da-fA-F]{0,2}(?![\da-fA-F])")
 _NEAR: Final = 200
 """The maximum distance back to a key."""
 _OTHER_ENDS: Final = frozenset("'’”»")

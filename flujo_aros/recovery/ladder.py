@@ -375,7 +375,10 @@ class Climb(Generic[T]):
                 ended, reason = outcome.kind, outcome.reason.value if isinstance(outcome, Rejected) else None
             finally:
                 calls, made = self._calls - before, self._attempts[earlier:]
-                usage, seconds = Usage.total(each.usage for each in made), sum(each.seconds for each in made)
+                lost = calls - len(made) if ended == "interrupted" else 0  # cancelled before the reply
+                unmeasured = Usage(requests=lost, unmeasured_requests=lost)
+                usage = Usage.total([unmeasured, *(each.usage for each in made)])
+                seconds = sum(each.seconds for each in made)
                 self._task.stages.append(StageRecord(name, ended, reason, calls, usage, seconds))
                 finish(
                     StageFinished(

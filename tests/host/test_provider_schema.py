@@ -17,7 +17,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from flujo_aros.host import object_schema
 from flujo_aros.host.local import LocalModels
-from flujo_aros.lint.providers import grammar_losses, schema_losses, schema_mode
+from flujo_aros.lint.providers import enforces_schemas, grammar_losses, schema_losses
 
 from .local_lab import needs_model
 
@@ -120,13 +120,12 @@ def test_a_recursive_schema_is_put_in_the_prompt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "native"),
+    ("model", "enforces"),
     [("openai:gpt-4o-mini", True), ("deepseek:deepseek-chat", False), ("local:any", True), ("nobody:x", None)],
 )
-def test_schema_mode_is_that_of_the_profile(model: str, native: bool | None) -> None:
+def test_the_profile_of_a_model_says_whether_its_provider_enforces_schemas(model: str, enforces: bool | None) -> None:
     """None if it is unknown."""
-    mode = schema_mode(model)
-    assert (mode.native if mode else None) == native
+    assert enforces_schemas(model) is enforces
 
 
 # What the server says of each schema, and what the text that it is held to looks like.

@@ -179,7 +179,7 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
         label_before(text, span.start, floor)
         for span, floor in zip(every, [0, *(s.end for s in every[:-1])], strict=True)
     ]
-    if len(every) > 1 and all(_ON_CONDITION.match(label) and not phrases.OWNS.search(label) for label in labels):
+    if len(every) > 1 and all(_ON_CONDITION.match(label) and not _IS_FINAL.search(label) for label in labels):
         return "several answers are given, each on a condition"
     for one, two in pairwise(every):
         if phrases.CHOICE_BETWEEN.search(text[max(one.end, two.start - 100) : two.start]):
@@ -199,6 +199,7 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
     return None
 
 
+_IS_FINAL: Final = expression(r"\b(?:answer|final|output|result|antwort|ergebnis|réponse|respuesta)\b", re.I)
 _ON_CONDITION: Final = expression(
     r"(?:if|unless|when|assuming|suppos(?:e|ing)|wenn|falls|sofern|si|se|als|indien|jeśli|если|om|hvis|eğer)\b|如果|若|もし",
     re.I,

@@ -1083,7 +1083,7 @@ def test_numbers_that_no_float_can_hold_raise_nothing(number: str) -> None:
 
 
 def test_answers_that_each_depend_on_a_condition_are_alternatives() -> None:
-    reply = 'If the door counts, then {"room": "A", "seats": 4}. If it does not, then {"room": "A", "seats": 3}.'
+    reply = 'If the door counts, then {"room": "A", "seats": 4}. If not, after all, then {"room": "A", "seats": 3}.'
     assert isinstance(read(reply, Slot), Rejected)
     assert read('When I was asked first: {"room": "A", "seats": 4}. Final answer: {"room": "A", "seats": 3}', Slot)
 

@@ -44,6 +44,7 @@ from flujo_aros.contract import (
     path_of,
 )
 from flujo_aros.errors import LimitReached, UsageError
+from flujo_aros.events import observing
 from flujo_aros.host.models import create_model, profile_of
 from flujo_aros.host.output import Wire
 from flujo_aros.host.request import (
@@ -263,7 +264,7 @@ class Recovery:
                 refused.append(error)
                 return Reply("", unmade=str(error), used_up=True)
 
-        with closing(self.ladder.climb(self._task(examples), reply, read)) as plan:
+        with observing(self.run.hear), closing(self.ladder.climb(self._task(examples), reply, read)) as plan:
             found = advance(plan)
             while isinstance(found, Ask):
                 found = advance(plan, await answer(found))
@@ -287,7 +288,6 @@ class Recovery:
             examples=examples,
             spent=Usage.total(stage.usage for stage in run.stages),
             question_chars=size_of(run.question),
-            stages=run.stages,
         )
 
     async def _answer(self, ask: Ask) -> Reply:

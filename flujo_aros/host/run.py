@@ -31,7 +31,7 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from flujo_aros.contract import Check, Contract, TaggedContract
-from flujo_aros.events import AgentFinished, AgentStarted, current_observers, span
+from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, Event, StageFinished, current_observers, span
 from flujo_aros.host.content import Prompt
 from flujo_aros.host.models import Once, is_form_sent, wants_output
 from flujo_aros.host.output import PartialOutput, allows_nothing
@@ -225,6 +225,8 @@ class Run:
 
     exchange: Exchange = field(default_factory=Exchange)
     stages: list[StageRecord] = field(default_factory=list[StageRecord])
+    asks: list[AskFinished] = field(default_factory=list[AskFinished])
+    """The model calls of the current stage."""
     texts: list[str] = field(default_factory=list[str])
     """All texts of the model."""
     viewer: Viewer | None = None
@@ -260,6 +262,16 @@ class Run:
         """Begin a request of the agent, which resets the state of the previous reply."""
         self.count_own()
         self.exchange = Exchange(request, contract)
+
+    def hear(self, event: Event) -> None:
+        """Handle an event of the ladder."""
+        if isinstance(event, AskFinished):
+            self.asks.append(event)
+        elif isinstance(event, StageFinished):
+            asks, self.asks = self.asks, []
+            usage = Usage.total(ask.usage for ask in asks)
+            seconds = sum(ask.seconds for ask in asks)
+            self.stages.append(StageRecord(event.stage, event.outcome, event.reason, event.calls, usage, seconds))
 
     # The reply that is being read
 

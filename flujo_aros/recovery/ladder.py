@@ -17,19 +17,7 @@ from flujo_aros.contract import Block, Contract, Event, TaggedContract, compile_
 from flujo_aros.errors import UsageError
 from flujo_aros.events import ReadFinished, StageFinished, StageSkipped, StageStarted, current_observers, emit, span
 from flujo_aros.json_data import is_dict
-from flujo_aros.outcome import (
-    Accepted,
-    Attempt,
-    Degraded,
-    Issue,
-    Outcome,
-    Reason,
-    Rejected,
-    Repair,
-    Risk,
-    StageRecord,
-    Trust,
-)
+from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.read import read as read_text
 from flujo_aros.recovery.fidelity import Examples, unechoed, violates
 from flujo_aros.recovery.plan import (
@@ -48,7 +36,6 @@ from flujo_aros.recovery.plan import (
 from flujo_aros.recovery.prompts import form_prompt
 from flujo_aros.recovery.stages import AnyStage, Degrade, Extract, LlmRepair, Resume, Retry, Simplify, Synthesize
 from flujo_aros.settings import Settings
-from flujo_aros.usage import Usage
 
 T = TypeVar("T")
 
@@ -364,7 +351,7 @@ class Climb(Generic[T]):
         self._attempts.append(Attempt(stage.stage, "skipped", why=why))
 
     def _stage(self, stage: AnyStage, past: Past) -> Plan[T]:
-        name, before, earlier = stage.stage, self._calls, len(self._attempts)
+        name, before = stage.stage, self._calls
         self._fallbacks += stage.fallback
         ended, reason = "interrupted", None
         because, known = past.current.reason.value, self._task.contract.fingerprint
@@ -374,12 +361,7 @@ class Climb(Generic[T]):
                 outcome = yield from self._within_limits(stage, past)
                 ended, reason = outcome.kind, outcome.reason.value if isinstance(outcome, Rejected) else None
             finally:
-                calls, made = self._calls - before, self._attempts[earlier:]
-                lost = calls - len(made) if ended == "interrupted" else 0  # cancelled before the reply
-                unmeasured = Usage(requests=lost, unmeasured_requests=lost)
-                usage = Usage.total([unmeasured, *(each.usage for each in made)])
-                seconds = sum(each.seconds for each in made)
-                self._task.stages.append(StageRecord(name, ended, reason, calls, usage, seconds))
+                calls = self._calls - before
                 finish(
                     StageFinished(
                         stage=name, outcome=ended, reason=reason, calls=calls, because=because, schema_hash=known

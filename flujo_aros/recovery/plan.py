@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeAlias, 
 
 from flujo_aros.configured import Configured
 from flujo_aros.contract import Contract
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, StageRecord
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
 from flujo_aros.recovery.fidelity import Examples
 from flujo_aros.usage import Usage
 
@@ -165,7 +165,7 @@ class Task(Generic[T]):
     prompt), `evidence` is the history that an adaptive ladder uses. `examples` recognizes the prompt's examples without
     revealing the prompt. `spent` is the usage of earlier recoveries in the same run, which count towards the same
     limits. `question_chars` is the length of the messages that a request in the conversation sends again (None if
-    unknown), so that a stage can compare costs. The record of each stage that ends is added to `stages`.
+    unknown), so that a stage can compare costs.
     """
 
     contract: Contract[T]
@@ -179,7 +179,6 @@ class Task(Generic[T]):
     examples: Examples | None = None
     spent: Usage = field(default_factory=Usage)
     question_chars: int | None = None
-    stages: list[StageRecord] = field(default_factory=list[StageRecord], compare=False)
 
     @property
     def enforces(self) -> bool:

@@ -130,7 +130,7 @@ class LocalChatModel(OpenAIChatModel):
         body = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
         why = str(body.get("message", ""))
         name = f"local model {self.model_name}"
-        category: type[ModelRequestRejectedError] = ModelRequestRejectedError
+        category: type[ModelRequestRejectedError]
         if body.get("type") == "exceed_context_size_error":
             category = ModelContextWindowExceededError
             plain = (
@@ -138,10 +138,11 @@ class LocalChatModel(OpenAIChatModel):
                 f"with a context of {self._context}: shorten the input, or set AROS_LOCAL_CONTEXT to a larger number."
             )
         elif "JSON schema" in why or "grammar" in why:
-            cause = why.partition("JSON schema error at ")[2] or why
+            category, cause = ModelRequestRejectedError, why.partition("JSON schema error at ")[2] or why
             cure = "change the schema there, or use `output_mode: prompted`"
             plain = f"llama.cpp cannot convert the JSON schema to a grammar ({cause}): {cure}."
         elif "input is not supported" in why:
+            category = ModelRequestRejectedError
             plain = (
                 f"The {name} accepts only text ({why.partition(' - ')[0]}): use another model for "
                 "this step, or send it only text."

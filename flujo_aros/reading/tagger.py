@@ -622,7 +622,7 @@ def _introduces(text: str, value: str) -> bool:
 
 
 def _kept(beside: re.Match[str]) -> str:
-    """Return code that is one word, or a field with its value; nothing else that stands beside a sentence."""
+    """Return code that is one word, or a field with its value; otherwise a blank, since it is an aside."""
     code = beside["code"] or ""
     return f" {code} " if " " not in code or _PAIR.match(code) else " "
 

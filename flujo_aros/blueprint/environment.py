@@ -213,6 +213,8 @@ class Chosen:
     """All agents and models that were found."""
     no_profile: str = ""
     """The reason why the profile that the caller named cannot be used."""
+    ignored: str = ""
+    """The reason why the profile of the environment has no effect."""
 
     @property
     def theirs(self) -> set[str]:
@@ -228,7 +230,7 @@ class Chosen:
 
     def of_import(self) -> Chosen:
         """Return the choice for an imported blueprint, which may lack the profile."""
-        return replace(self, optional=True)
+        return replace(self, optional=True, ignored="")
 
     def check(self) -> None:
         """Raise `UsageError` for a profile, an agent or a model that the blueprint does not have, and for a model that
@@ -262,7 +264,10 @@ class Chosen:
         """Return the models of the selected profile by the names of agents; `*` is the one for all others."""
         profiles = root.members.get("profiles")
         name = self.profile or os.environ.get(PROFILE) or None
-        if name is None or (profiles is None and self.profile is None):
+        if name is None:
+            return {}
+        if profiles is None and self.profile is None:  # the variable may be for other blueprints
+            self.ignored = "" if self.optional else f"{PROFILE}={name} has no effect: the blueprint has no `profiles`"
             return {}
         known = profiles.members if profiles is not None and isinstance(profiles.value, dict) else {}
         if name not in known:

@@ -46,9 +46,10 @@ def load_blueprint(
     with a line for each in `Pipeline.warnings`; flujo's keys that have no effect here always cause a warning. `models`
     replaces the models of its agents: one name for all of them, or a mapping from the name of an agent, or of a model,
     to the model to use instead. `profile` selects one of the blueprint's `profiles`; the default is the environment
-    variable AROS_PROFILE. Raises `BlueprintError` with every error of the blueprint, and `UsageError` for an allowed
-    file that does not exist or has the name of another module, for a `profile` or a name in `models` that the blueprint
-    does not have, and for a model in `models` that cannot exist.
+    variable AROS_PROFILE, which causes a warning if the blueprint has no `profiles`. Raises `BlueprintError` with every
+    error of the blueprint, and `UsageError` for an allowed file that does not exist or has the name of another module,
+    for a `profile` or a name in `models` that the blueprint does not have, and for a model in `models` that cannot
+    exist.
     """
     if not isinstance(cast("object", path), (str, Path)):
         raise UsageError(f"load_blueprint takes the path of a file, not {path!r}")
@@ -288,6 +289,8 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
         return None
     name = top.name or Path(loading.source).stem
     warnings = [str(BlueprintError(loading.source, [each])) for each in _sort_problems(loading.warnings)]
+    if loading.chosen.ignored:
+        warnings.append(f"{loading.source}: {loading.chosen.ignored}")
     try:
         environment = loading.environment
         return Pipeline(made, name=name, description=top.description, warnings=warnings, environment=environment)

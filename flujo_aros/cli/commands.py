@@ -64,6 +64,12 @@ class Options:
         for each in parameters(type(self)):
             setattr(self, each.name, given.get(each.name, each.default.default))
 
+    def passed(self, *names: str) -> list[str]:
+        """Return those of these options that have another value than their default, as a command line writes them."""
+        declared = [each for each in parameters(type(self)) if each.name in names]
+        changed = (each for each in declared if getattr(self, each.name) not in (each.default.default, []))
+        return [each.default.param_decls[0] for each in changed]
+
 
 def parameters(kind: type[Options]) -> Iterator[Parameter]:
     """Yield the declared options: first those of the class itself, then those of its bases, most general first."""

@@ -123,8 +123,8 @@ def use_modules(options: Modules) -> tuple[str, ...]:
 
 
 def check_ready(blueprint: Path, pipeline: Pipeline, max_cost: float | None = None) -> None:
-    """Print warnings about keys and cost limits without effect to stderr; raise for steps that cannot run and
-    unavailable models.
+    """Raise for steps that cannot run and unavailable models; print the warnings of `print_warnings`, and the one about
+    the limit of a batch.
 
     Raises `BlueprintError` for such steps and unknown local models, `UsageError` for other models without their key or
     package.
@@ -138,10 +138,15 @@ def check_ready(blueprint: Path, pipeline: Pipeline, max_cost: float | None = No
         raise error
     for step in pipeline.steps:
         _check_model(blueprint, step)
-    for warning in pipeline.warnings:
-        say(Text.assemble(("warning: ", "yellow"), warning))
     if max_cost is not None:
         _warn_of_unpriced("--max-cost", pipeline.models)
+    print_warnings(pipeline)
+
+
+def print_warnings(pipeline: Pipeline) -> None:
+    """Print to stderr which parts of the blueprint have no effect, and which cost limits."""
+    for warning in pipeline.warnings:
+        say(Text.assemble(("warning: ", "yellow"), warning))
     for step in every_step(pipeline):
         if step.usage_limits is not None and step.usage_limits.max_cost is not None:
             _warn_of_unpriced(f"step {step.name!r}: usage_limits.max_cost", step.models)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast, get_type_hints
 
 import typer
 from rich.console import Group
@@ -40,7 +40,7 @@ from flujo_aros.cli.execute import (
     keep_paused,
     question_with,
 )
-from flujo_aros.cli.plan import check_deps, check_modules, check_ready, load, load_to_run, print_plan
+from flujo_aros.cli.plan import check_deps, check_modules, check_ready, load, load_to_run, print_plan, print_warnings
 from flujo_aros.cli.render import fitted_table
 from flujo_aros.cli.screen import (
     Text,
@@ -81,6 +81,7 @@ def run_command(options: Run) -> None:
         return
     pipeline = loaded.pipeline
     _require_one_input(options)  # before a missing module or API key, which would hide it
+    _reject_ineffective(options)
     if options.rows is not None and options.output is None:
         raise UsageError("--inputs needs --output FILE for the results")
     check_modules(options.blueprint, loaded)
@@ -88,14 +89,6 @@ def run_command(options: Run) -> None:
     check_deps(pipeline, options)
     if options.rows is not None and options.output is not None:
         raise typer.Exit(run_batch(options, pipeline, context, options.rows, options.output))
-    for name in ("output", "retry_failed", "max_cost", "max_failures", "limits"):
-        if getattr(options, name) not in (None, False, [], ()):
-            why = {
-                "output": "; the result of one run goes to stdout",
-                "max_cost": "; for one run, write `usage_limits: {max_cost: …}` at a step",
-            }.get(name, "")
-            option = "--limit" if name == "limits" else f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} needs --inputs{why}")
     task: dict[str, Any] = {"input": args.run_input(options), "context": context}
     task["deps"] = args.given_deps(options)
     run, stream, as_json = partial(Runner.run, **task), partial(Runner.stream, **task), options.as_json
@@ -111,6 +104,31 @@ def run_command(options: Run) -> None:
             result = execute(options.blueprint, pipeline, run, stream, as_json=as_json, cache=kept)
         question = keep_paused(result, options.blueprint, options.state, allowing(options))
     finish(result, options, question=question)
+
+
+_OF_ROWS: Final = ("output", "retry_failed", "concurrency", *get_type_hints(commands.Limits))
+_OF_ONE_RUN: Final = ("as_json", "state", "durable", "db")
+_INSTEAD: Final = {
+    "--output": "; the result of one run goes to stdout",
+    "--max-cost": "; for one run, write `usage_limits: {max_cost: …}` at a step",
+    "--json": "; each line of --output is such a document",
+    "--state": "; the state of each row is in .aros/paused",
+    "--durable": "; `aros submit --inputs` stores many durable runs, and `aros worker` executes them",
+}
+"""What to do instead of passing an option that has no effect."""
+
+
+def _reject_ineffective(options: Run) -> None:
+    """Raise `UsageError` for an option that has no effect together with the others."""
+    if options.rows is None:
+        for each in options.passed(*_OF_ROWS):
+            raise UsageError(f"{each} needs --inputs{_INSTEAD.get(each, '')}")
+    else:
+        for each in options.passed(*_OF_ONE_RUN):
+            raise UsageError(f"{each} is for one run, not for --inputs{_INSTEAD.get(each, '')}")
+    if options.durable or options.db is not None:
+        for each in options.passed("cache", "state"):
+            raise UsageError(f"{each} has no effect on a durable run, which is stored in its database")
 
 
 def ensemble_command(options: commands.Ensemble) -> None:
@@ -202,6 +220,7 @@ def resume_command(options: Resume) -> None:
     row, ensemble = saved.get("row"), saved.get("ensemble")
     pipeline = load_to_run(Blueprint(**vars(options) | {"blueprint": blueprint}))
     check_deps(pipeline, options)
+    print_warnings(pipeline)
     if ensemble is not None:
         pipeline = with_options(pipeline, blueprint, **ensemble)
     if options.answer is None and not at_a_terminal():
@@ -320,6 +339,8 @@ def _resume_durably(options: Resume, run: str, db: str) -> tuple[RunResult, str,
         if row.status != "paused" or row.paused is None:
             raise not_waiting(row.run_id, row.status)
         document = stored_blueprint(engine, row, "answer it from there: handle.answer(...)")
+        for each in options.passed("models", "profile", "again"):
+            raise UsageError(f"{each} has no effect on a durable run, whose models and state are in its database")
         if options.answer is None and not at_a_terminal():
             raise UsageError(f"--answer is missing; the run asks: {row.paused['message']}")
         executed, allowed = executing(engine, document, options), allowing(options, models=False)
@@ -429,6 +450,7 @@ def submit_command(options: commands.Submit) -> None:
     rows, run_id = options.rows, options.run_id
     _require_one_input(options)
     pipeline, context = load_to_run(options), args.given_pairs(options.pairs)
+    print_warnings(pipeline)
     if rows is None:
         inputs = [(args.run_input(options), context, run_id)]
     else:
@@ -542,6 +564,7 @@ def executing(
     with stdout_reserved():  # output printed by a module must not mix with the result
         pipeline, file = loaded_document(document, options), Path(str(document["source"]))
     check_deps(pipeline, options)
+    print_warnings(pipeline)
     own = args.given_deps(options)
 
     def keep(runner: Runner) -> None:
@@ -552,25 +575,15 @@ def executing(
 
 def status_command(options: commands.Status) -> None:
     """Print the newest runs, or one."""
-    from flujo_aros.durable.store import DAMAGED
-
     if options.run is None and options.follow:
         raise UsageError("--follow needs a RUN, such as `last`")
+    if options.run is not None and options.passed("limit"):
+        raise UsageError("--limit is for the list of runs; leave it out, or RUN")
+    if not options.follow and options.passed("offset"):
+        raise UsageError("--offset needs --follow")
     with open_engine(options.db) as engine:
         if options.run is None:
-            found = engine.store.runs(limit=options.limit)
-            if options.as_json:
-                print_json([_run_dict(engine, row) for row in found])
-            elif found:
-                console = stdout_console()
-                console.print(_table(engine, found, console.width))
-                if any(_question(row) for row in found):
-                    hint = resume_hint("RUN", engine.url)
-                    say(f"\nanswer a paused run with: {hint}")
-            else:
-                stderr_console().print("no durable runs yet; `aros runs` lists other runs")
-            if any(row.status == DAMAGED for row in found):
-                raise typer.Exit(1)
+            _list_runs(engine, options)
             return
         row = engine.store.run(options.run)
         if options.follow:
@@ -587,6 +600,24 @@ def status_command(options: commands.Status) -> None:
             print_lines("".join(f"{line}\n" for line in lines if line is not None))
         if document["output"] is not None:
             print_result(document["output"])
+
+
+def _list_runs(engine: Durable, options: commands.Status) -> None:
+    from flujo_aros.durable.store import DAMAGED
+
+    found = engine.store.runs(limit=options.limit)
+    if options.as_json:
+        print_json([_run_dict(engine, row) for row in found])
+    elif found:
+        console = stdout_console()
+        console.print(_table(engine, found, console.width))
+        if any(_question(row) for row in found):
+            hint = resume_hint("RUN", engine.url)
+            say(f"\nanswer a paused run with: {hint}")
+    else:
+        stderr_console().print("no durable runs yet; `aros runs` lists other runs")
+    if any(row.status == DAMAGED for row in found):
+        raise typer.Exit(1)
 
 
 async def _follow(engine: Durable, run_id: str, offset: int) -> None:

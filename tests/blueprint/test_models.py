@@ -90,12 +90,14 @@ def test_a_profile_of_the_environment_that_is_not_there_is_an_error_with_its_pla
         models()
 
 
-def test_a_profile_of_the_environment_means_nothing_to_a_blueprint_without_profiles(
+def test_a_profile_of_the_environment_has_no_effect_on_a_blueprint_without_profiles_but_a_warning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AROS_PROFILE", "test")
     plain = "steps: [{name: a, agent: {model: 'openai:gpt-4o'}}]"
-    assert parse_blueprint(plain).models == {"openai:gpt-4o"}
+    pipeline = parse_blueprint(plain)
+    assert pipeline.models == {"openai:gpt-4o"}
+    assert pipeline.warnings == ("blueprint: AROS_PROFILE=test has no effect: the blueprint has no `profiles`",)
     with pytest.raises(UsageError, match=r"^--profile 'test' .*: the blueprint has no profiles$"):
         parse_blueprint(plain, profile="test")
 

@@ -255,9 +255,35 @@ def test_an_output_may_be_a_device(aros: Aros, shop: Path) -> None:
     assert (ended.exit_code, "all 1 row completed" in ended.stderr) == (0, True)
 
 
-def test_retrying_is_for_many_rows(aros: Aros, shop: Path) -> None:
-    ended = aros("run", "shop.yaml", "--allow", "shop.py", "-i", "a", "--retry-failed")
-    assert (ended.exit_code, "needs --inputs" in ended.stderr) == (2, True)
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--retry-failed",),
+        ("--concurrency", "2"),
+        ("--max-cost", "0"),
+        ("--max-failures", "1"),
+        ("--max-same-failures", "0"),
+        ("--limit", "openai:requests=5"),
+        ("--output", "out.jsonl"),
+    ],
+)
+def test_an_option_for_many_rows_is_an_error_for_one_run(aros: Aros, shop: Path, option: tuple[str, ...]) -> None:
+    ended = aros("run", "shop.yaml", "--allow", "shop.py", "-i", "a", *option)
+    assert (ended.exit_code, f"error: {option[0]} needs --inputs" in ended.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("option", [("--json",), ("--durable",), ("--db", "sqlite:///x.sqlite"), ("--state", "a.json")])
+def test_an_option_for_one_run_is_an_error_for_many_rows(aros: Aros, shop: Path, option: tuple[str, ...]) -> None:
+    ended = batch(aros, '"a"', extra=option)
+    assert (ended.exit_code, Path("out.jsonl").exists()) == (2, False)
+    assert f"error: {option[0]} is for one run, not for --inputs" in ended.stderr
+
+
+@pytest.mark.parametrize("option", [("--cache",), ("--state", "a.json")])
+def test_an_option_without_effect_on_a_durable_run_is_an_error(aros: Aros, shop: Path, option: tuple[str, ...]) -> None:
+    ended = aros("run", "shop.yaml", "--allow", "shop.py", "-i", "a", "--durable", *option)
+    assert (ended.exit_code, Path(".aros").exists()) == (2, False)
+    assert f"error: {option[0]} has no effect on a durable run" in ended.stderr
 
 
 SLOW_SHOP = """

@@ -299,6 +299,17 @@ def test_a_cost_limit_of_a_step_without_effect_is_reported_before_the_first_call
     assert ended.stderr.startswith(words)
 
 
+def test_a_resumed_run_also_reports_a_cost_limit_without_effect(aros: Aros, server: ModelServer) -> None:
+    asking = BLUEPRINT.replace('input }}"}', 'input }}", usage_limits: {max_cost: 0.5}}')
+    asking = asking.replace("steps:\n", "steps:\n  - {kind: hitl, name: ok, message: go on?}\n")
+    Path("asking.yaml").write_text(asking, encoding="utf-8")
+    model = f"openai:no-such-model@{server.environment['OPENAI_BASE_URL']}"
+    assert aros("run", "asking.yaml", "--input", "hello", "--model", model).exit_code == 3
+    ended = aros("resume", "last", "--answer", "yes", "--model", model)
+    words = f"step 'sort': usage_limits.max_cost has no effect: no price is known for {model}\n"
+    assert ended.stderr.startswith(words)
+
+
 def test_a_share_beyond_its_range_is_an_error_that_names_the_option_and_the_range(
     aros: Aros, server: ModelServer
 ) -> None:

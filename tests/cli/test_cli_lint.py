@@ -198,6 +198,13 @@ def test_unsafe_fixes_fix_the_rest(aros: Aros, blueprint: Path) -> None:
     assert blueprint.read_bytes() == once
 
 
+@pytest.mark.parametrize("option", [("--format", "json"), ("--strict",), ("--fail-on", "error")])
+def test_an_option_without_effect_on_a_patch_is_an_error(aros: Aros, blueprint: Path, option: tuple[str, ...]) -> None:
+    ended = aros("lint", "b.yaml", "--diff", *option)
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert ended.stderr == f"error: {option[0]} has no effect with --diff, which prints a patch\n"
+
+
 def test_diff_is_a_patch_equal_to_the_fixes(aros: Aros, blueprint: Path) -> None:
     """`--diff` writes nothing, and handles a file without a final line end."""
     if shutil.which("patch") is None:

@@ -70,7 +70,14 @@ def test_a_read_only_database_file_is_reported_in_one_sentence(
     assert refused.stderr.count("\n") == 1
 
 
-def test_follow_needs_a_run(aros: Aros) -> None:
-    ended = aros("status", "--follow")
-    assert (ended.exit_code, ended.stdout) == (2, "")
-    assert "error: --follow needs a RUN, such as `last`\n" in ended.stderr
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--follow",), "--follow needs a RUN, such as `last`"),
+        (("last", "--offset", "3"), "--offset needs --follow"),
+        (("last", "--limit", "3"), "--limit is for the list of runs; leave it out, or RUN"),
+    ],
+)
+def test_an_option_of_status_without_effect_is_an_error(aros: Aros, options: tuple[str, ...], why: str) -> None:
+    ended = aros("status", *options)
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (2, "", f"error: {why}\n")

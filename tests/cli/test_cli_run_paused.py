@@ -91,6 +91,18 @@ def test_last_is_the_run_that_paused_last_durable_or_not(
     assert pause() == resume()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("option", [("--model", "test"), ("--profile", "x"), ("--state", "next.json")])
+def test_an_option_without_effect_on_a_paused_durable_run_is_an_error(
+    aros: Aros, asking: str, option: tuple[str, ...]
+) -> None:
+    assert aros("run", asking, "-i", "hello", "--durable").exit_code == 3
+    ended = aros("resume", "last", "--answer", "yes", *option)
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert f"error: {option[0]} has no effect on a durable run" in ended.stderr
+    assert aros("resume", "last", "--answer", "yes").exit_code == 0
+
+
 def test_an_id_prefix_of_several_paused_runs_is_rejected(aros: Aros, asking: str) -> None:
     for name in ("order-1", "order-2"):
         aros("run", asking, "-i", "hello", "--state", f".aros/paused/{name}.json")

@@ -49,8 +49,8 @@ def lint_command(options: Lint) -> None:
     if options.update_baseline and options.baseline is None:
         raise UsageError("--update-baseline needs --baseline FILE, the file to write")
     if options.diff:
-        for each in options.passed("form", "update_baseline", "fail_on", "strict"):
-            raise UsageError(f"{each} has no effect with --diff, which prints a patch")
+        for option in options.passed("form", "update_baseline", "fail_on", "strict"):
+            raise UsageError(f"{option} has no effect with --diff, which prints a patch")
     safe = Applicability.SAFE if options.fix or options.diff else None
     level = Applicability.UNSAFE if options.unsafe_fixes else safe
     wanted = Options(

@@ -8,18 +8,21 @@ help is fast.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Any, Final, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
 from flujo_aros.errors import ArosError
 from flujo_aros.evals.stop import SAME_FAILURES
+
+if TYPE_CHECKING:
+    from flujo_aros.durable.store import Store
 
 MODELS, ROWS, DURABLE = "Models and modules", "Many inputs", "Durable runs"
 """The sections of the help of a command; options without one are in "Options"."""
@@ -47,9 +50,41 @@ def run_ids(ctx: Any, incomplete: str) -> Iterator[tuple[str, str]]:
 
     status = "paused" if ctx.info_name == "resume" else None
     with suppress(ArosError), open_journal(read_settings().journal, create=False) or nullcontext() as journal:
-        for run in journal.runs(limit=50, status=status) if journal else ():
-            if run.run_id.startswith(incomplete):
-                yield run.run_id, run.pipeline
+        runs = journal.runs(limit=_COMPLETED, status=status) if journal else []
+        yield from _with_last([(run.run_id, run.pipeline) for run in runs], incomplete)
+
+
+def durable_ids(ctx: Any, incomplete: str) -> Iterator[tuple[str, str]]:
+    """Yield the same as `run_ids` from the database of durable runs."""
+    runs = _stored(ctx, lambda store: [(run.run_id, run.pipeline) for run in store.runs(limit=_COMPLETED)])
+    yield from _with_last(runs, incomplete)
+
+
+def step_names(ctx: Any, incomplete: str) -> Iterator[tuple[str, str]]:
+    """Yield the steps at which the durable run in the command line can be forked, each with its kind."""
+    run = ctx.params.get("run") or "last"
+    steps = _stored(ctx, lambda store: [(each.name, each.kind) for each in store.steps(store.run(run).run_id)])
+    yield from (each for each in steps if "/" not in each[0] and each[0].startswith(incomplete))
+
+
+_COMPLETED: Final = 50
+"""The number of runs that a shell is offered."""
+
+
+def _with_last(runs: list[tuple[str, str]], incomplete: str) -> Iterator[tuple[str, str]]:
+    """Yield the runs whose ids begin like this; `last` is another name of the newest."""
+    newest = [("last", pipeline) for _, pipeline in runs[:1]]
+    yield from (each for each in [*newest, *runs] if each[0].startswith(incomplete))
+
+
+def _stored(ctx: Any, names: Callable[[Store], list[tuple[str, str]]]) -> list[tuple[str, str]]:
+    """Return names from the database in the command line that a shell completes, or none if there is no database."""
+    with suppress(ArosError, ModuleNotFoundError):
+        from flujo_aros.durable.store import Store  # imported here: help needs no database
+
+        with closing(Store(ctx.params.get("db") or DEFAULT_DB, create=False)) as store:
+            return names(store)
+    return []
 
 
 def argument(placeholder: str, words: str, default: Any = ..., **more: Any) -> Any:
@@ -116,7 +151,7 @@ class Command(Options):
 AS_JSON: Final = flag("--json", "Print the whole run as one JSON document instead of only its output.")
 ALLOW_DEGRADED: Final = flag("--allow-degraded", "Exit with 0 even if a step returned text instead of a value.")
 RUN: Final = argument("RUN", "A run id, a unique prefix of one, or `last`.", "last", autocompletion=run_ids)
-ONE_RUN: Final = argument("RUN", "A run id, a unique prefix of one, or `last`.")
+ONE_RUN: Final = argument("RUN", "A run id, a unique prefix of one, or `last`.", autocompletion=durable_ids)
 BLUEPRINT: Final = argument("BLUEPRINT", "The blueprint, a YAML file.")
 INPUT: Final = several(
     "--input -i TEXT|@FILE|@URL|-",
@@ -664,7 +699,7 @@ class Status(Command, module="run"):
     Example: aros status 3f2a --follow
     """
 
-    run: str | None = argument("RUN", "A run id, a unique prefix of one, or `last`.", None)
+    run: str | None = argument("RUN", "A run id, a unique prefix of one, or `last`.", None, autocompletion=durable_ids)
     db: str = DB
     follow: bool = flag("--follow -f", "Print steps and replies as they arrive, until the run ends or waits.")
     offset: int = option("--offset N", "With --follow: print only events after this offset.", 0, min=0)
@@ -694,7 +729,7 @@ class Fork(Command, Deps, module="run"):
     """
 
     run: str = ONE_RUN
-    at: str = option("--at STEP", "The first step that runs again.", ...)
+    at: str = option("--at STEP", "The first step that runs again.", ..., autocompletion=step_names)
     ladder: Path | None = option("--ladder FILE", "A ladder, YAML or JSON, that replaces those of the agent steps.")
     db: str = DB
     as_json: bool = AS_JSON

@@ -62,7 +62,7 @@ from flujo_aros.events import Event, RunFinished, StepFinished, StepStarted, Tex
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.modules import find_beside, imported_module, use_folder
-from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus
+from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus, in_order
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import with_ladder
 from flujo_aros.telemetry.formatting import counted
@@ -595,7 +595,8 @@ def status_command(options: commands.Status) -> None:
             return
         if not options.follow:
             lines = [f"{_status_of(engine, row)}  run {row.run_id} of {row.pipeline}", _advice(engine, row)]
-            lines += [f"  {step.name}: {step.status or 'in progress'}" for step in engine.store.steps(row.run_id)]
+            steps = in_order(engine.store.steps(row.run_id))
+            lines += [f"  {step.name}: {step.status or 'in progress'}" for step in steps]
             lines += [""] if document["output"] is not None else []
             print_lines("".join(f"{line}\n" for line in lines if line is not None))
         if document["output"] is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 from html import escape
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import TypeVar
@@ -594,18 +594,26 @@ _RUN_STATUS_OF: Final = {
 }
 
 
-def in_order(steps: Iterable[StepResult[Any]]) -> list[StepResult[Any]]:
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_NamedT = TypeVar("_NamedT", bound=_Named)
+
+
+def in_order(steps: Iterable[_NamedT]) -> list[_NamedT]:
     """Return each step directly followed by its nested steps, however they were interleaved;
     otherwise in start order.
     """
     found = {step.name: step for step in steps}
-    inside: dict[str, list[StepResult[Any]]] = {}
+    inside: dict[str, list[_NamedT]] = {}
     for name, step in found.items():
         around = name.rpartition("/")[0]
         while around and around not in found:
             around = around.rpartition("/")[0]
         inside.setdefault(around, []).append(step)
-    ordered: list[StepResult[Any]] = []
+    ordered: list[_NamedT] = []
     waiting = inside.get("", [])[::-1]
     while waiting:
         step = waiting.pop()

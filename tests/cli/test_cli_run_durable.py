@@ -70,6 +70,46 @@ def test_a_read_only_database_file_is_reported_in_one_sentence(
     assert refused.stderr.count("\n") == 1
 
 
+NESTED = """
+name: nested
+steps:
+  - kind: map
+    name: each
+    map: {iterable_input: "['a', 'b']", body: [{name: wrapped, uses: flujo.builtins.wrap_dict}]}
+  - {name: whole, uses: flujo.builtins.stringify}
+"""
+
+
+@pytest.mark.slow
+def test_the_status_of_a_run_lists_its_steps_in_order_each_before_its_nested_steps(aros: Aros, tmp_path: Path) -> None:
+    (tmp_path / "nested.yaml").write_text(NESTED)
+    assert aros("run", "nested.yaml", "--input", "x", "--durable").exit_code == 0
+    lines = aros("status", "last").stdout.splitlines()
+    steps = [line.strip().partition(":")[0] for line in lines if line.startswith("  ") and ": success" in line]
+    assert steps == ["each", "each/0", "each/0/wrapped", "each/1", "each/1/wrapped", "whole"]
+
+
+@pytest.mark.slow
+def test_a_shell_completes_durable_runs_and_the_steps_to_fork_at(
+    aros: Aros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nested.yaml").write_text(NESTED)
+    run_id = json.loads(aros("run", "nested.yaml", "--input", "x", "--durable", "--json").stdout)["run_id"]
+    monkeypatch.setenv("_AROS_COMPLETE", "complete_bash")
+
+    def completed(*words: str) -> list[str]:
+        monkeypatch.setenv("COMP_WORDS", " ".join(["aros", *words]))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        return aros().stdout.split()
+
+    assert completed("status", "") == completed("fork", "") == ["last", run_id]
+    assert completed("cancel", run_id[:6]) == [run_id]
+    assert completed("fork", run_id, "--at", "") == ["each", "whole"]
+    assert completed("fork", "last", "--at", "w") == ["whole"]
+    assert completed("status", "--db", "sqlite:///none.sqlite", "") == []
+    assert not Path("none.sqlite").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [

@@ -67,13 +67,15 @@ def completed(typed: str) -> list[str]:
     return done.stdout.strip("\n").split("\n") if done.stdout.strip() else []
 
 
-def test_a_shell_completes_the_ids_of_recorded_runs_newest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shell_completes_last_and_the_ids_of_recorded_runs_newest_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AROS_JOURNAL", "runs.sqlite")
     assert completed("aros show ") == completed("aros resume ") == []
     fill(Path("runs.sqlite"))
     with Journal("runs.sqlite") as journal:
         newest, other = journal.runs()
-    assert completed("aros show ") == [f"{run.run_id}\t{run.pipeline}" for run in (newest, other)]
+    ids = [f"{run.run_id}\t{run.pipeline}" for run in (newest, other)]
+    assert completed("aros show ") == [f"last\t{newest.pipeline}", *ids]
+    assert completed("aros show la") == [f"last\t{newest.pipeline}"]
     assert completed(f"aros explain {other.run_id[:6]}") == [f"{other.run_id}\t{other.pipeline}"]
     assert completed("aros resume ") == []
 

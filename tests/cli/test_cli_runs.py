@@ -103,12 +103,3 @@ def test_the_run_that_makes_a_journal_says_where_and_how_to_do_without_and_no_ot
     assert "AROS_JOURNAL=off" in first.stderr
     assert "AROS_JOURNAL" not in second.stderr
     assert Path(".aros").stat().st_mode & 0o777 == 0o700
-
-
-def test_a_shell_completes_the_ids_of_runs_and_last(aros: Aros, monkeypatch: pytest.MonkeyPatch) -> None:
-    ids = [run["run_id"] for run in json.loads(aros("runs", "--json").stdout)]
-    monkeypatch.setenv("_AROS_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_CWORD", "2")
-    for written, offered in (("", ["last", *ids]), ("la", ["last"]), (ids[1][:9], [ids[1]]), ("no-such", [])):
-        monkeypatch.setenv("COMP_WORDS", f"aros show {written}")
-        assert aros().stdout.split() == offered

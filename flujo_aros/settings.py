@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 from flujo_aros.configured import Configured
 from flujo_aros.errors import UsageError
 from flujo_aros.lazy import naming_extra
-from flujo_aros.spelling import nearest, only_near
+from flujo_aros.spelling import distance, nearest, only_near
 
 if TYPE_CHECKING:
     from pydantic_settings import BaseSettings
@@ -96,6 +96,25 @@ class Settings(Configured):
     journal: str | None = None
     """Where runs are recorded: a file, a database URL, `off`, or `on` for the default: `.aros/runs.sqlite`."""
 
+    @field_validator("journal")
+    @classmethod
+    def _on_or_off(cls, value: str | None) -> str | None:
+        """Return `off`, None for the default, or the file or URL as it is. A misspelt `off` is not a file."""
+        word = (value or "on").strip().lower()
+        if word in _SWITCHES:
+            return _SWITCHES[word]
+        if word.isalpha() and any(len(each) > 1 and distance(word, each) == 1 for each in _SWITCHES):
+            raise ValueError(f"expected off, on, a file or a database URL; write ./{value} for a file of that name")
+        return value
+
+
+OFF: Final = "off"
+"""The value of the setting `journal` that turns it off."""
+_SWITCHES: Final[Mapping[str, str | None]] = {
+    **dict.fromkeys(("off", "none", "false", "no", "0"), OFF),
+    **dict.fromkeys(("on", "true", "yes", "1")),
+}
+"""The words that turn the journal off, or on at its default file."""
 
 _FILES: Final = (("aros.toml", ()), ("pyproject.toml", ("tool", "aros")))
 
@@ -113,7 +132,7 @@ def read_settings(folder: Path | None = None) -> Settings:
         values = _merge(values, _table(folder / name, keys))
     fields = cast("type[BaseSettings]", Settings)  # only the names of the settings are used
     environment = EnvSettingsSource(fields, env_prefix="AROS_", env_nested_delimiter="__")
-    _reject_misspelt(name for name in os.environ if name.startswith("AROS_"))
+    _reject_misspelt(name for name in os.environ if name.upper().startswith("AROS_"))
     try:
         return Settings.model_validate(_merge(values, environment()))
     except ValidationError as error:
@@ -125,6 +144,8 @@ def read_settings(folder: Path | None = None) -> Settings:
 
 PROFILE: Final = "AROS_PROFILE"
 """The variable for the profile of a blueprint, which is not a setting."""
+_LOCAL: Final = "LOCAL"
+"""The family of variables of the local model, which reads and checks them itself: AROS_LOCAL_PORT and others."""
 
 
 def _known() -> list[str]:
@@ -138,11 +159,14 @@ def _variable(name: str) -> str:
 
 
 def _reject_misspelt(variables: Iterable[str]) -> None:
-    """Raise `UsageError` for a variable that names no setting but contains `__` or resembles the name of a setting."""
-    known = [PROFILE, *(_variable(name) for name in _known())]
+    """Raise `UsageError` for a variable that is unknown but contains `__` or resembles a known one."""
+    known = [PROFILE, "AROS_DB", *(_variable(name) for name in _known())]
     for name in variables:
-        if name.upper() not in known and ("__" in name or only_near(name, known) is not None):
-            raise UsageError(f"unknown setting {name}{nearest(name, known)}")
+        variable, (_, family, *rest) = name.upper(), name.upper().split("_")
+        if rest and only_near(family, [_LOCAL]) not in (None, family):
+            raise UsageError(f"unknown setting {name}; did you mean {'_'.join(('AROS', _LOCAL, *rest))!r}?")
+        if variable not in known and ("__" in name or only_near(variable, known) is not None):
+            raise UsageError(f"unknown setting {name}{nearest(variable, known)}")
 
 
 @lru_cache(maxsize=1)

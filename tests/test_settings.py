@@ -92,6 +92,17 @@ def test_the_current_settings_are_read_once_until_they_are_cleared(monkeypatch):
         ("AROS_STREAMING__AGGREGATE_STRUCTURED", "false", "is 'false': it can only be true"),
         ("AROS_REPAIR__ATTEMPTS", "1", "unknown setting AROS_REPAIR__ATTEMPTS"),
         ("AROS_REPAR__MAX_ATTEMPTS", "1", "did you mean 'AROS_REPAIR__MAX_ATTEMPTS'"),
+        (
+            "AROS_JOURNAL",
+            "of",
+            "AROS_JOURNAL is 'of': expected off, on, a file or a database URL; write ./of for a file of that name$",
+        ),
+        ("AROS_JOURNAL", "Flase", "AROS_JOURNAL is 'Flase': expected off, on, "),
+        ("aros_enabld", "false", "unknown setting aros_enabld; did you mean 'AROS_ENABLED'"),
+        ("AROS_REPAIR_MAX_ATTEMPTS", "1", "did you mean 'AROS_REPAIR__MAX_ATTEMPTS'"),
+        ("AROS_JOURNL", "off", "unknown setting AROS_JOURNL; did you mean 'AROS_JOURNAL'"),
+        ("AROS_DBS", "x", "unknown setting AROS_DBS; did you mean 'AROS_DB'"),
+        ("AROS_LOCL_PORT", "1", r"unknown setting AROS_LOCL_PORT; did you mean 'AROS_LOCAL_PORT'\?$"),
         ("AROS_ENABLD", "false", "unknown setting AROS_ENABLD; did you mean 'AROS_ENABLED'"),
         ("AROS_PROFIL", "test", "unknown setting AROS_PROFIL; did you mean 'AROS_PROFILE'"),
     ],
@@ -120,6 +131,26 @@ def test_an_error_in_a_file_is_one_sentence_too(empty_folder, file, text, words)
     (empty_folder / file).write_text(text)
     with pytest.raises(UsageError, match=words):
         read_settings()
+
+
+@pytest.mark.parametrize(
+    ("value", "means"),
+    [
+        ("OFF", "off"),
+        ("0", "off"),
+        ("no", "off"),
+        ("on", None),
+        ("1", None),
+        ("", None),
+        ("./of", "./of"),
+        ("of.sqlite", "of.sqlite"),
+        ("runs", "runs"),
+        ("postgresql://db/runs", "postgresql://db/runs"),
+    ],
+)
+def test_the_journal_is_off_on_a_file_or_a_database(monkeypatch, value, means):
+    monkeypatch.setenv("AROS_JOURNAL", value)
+    assert read_settings().journal == means
 
 
 def test_other_variables_of_ours_are_left_alone(monkeypatch):

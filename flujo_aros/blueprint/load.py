@@ -223,12 +223,14 @@ def _all_errors(root: Node, loading: Loading, files: tuple[Path, ...]) -> list[P
     An imported blueprint shows the former when it is loaded on its own.
     """
     found = list(loading.findings)
+    tops = {(each.line, each.column) for each in root.keys.values()}
     for _ in range(0 if files or not found else _ROUNDS):
-        names = {
+        suggested = {
             (each.place.line, each.place.column): each.suggestion
             for each in found
-            if each.place is not None and each.suggestion is not None and each.suggestion.sure
+            if each.place is not None and each.suggestion is not None
         }
+        names = {place: each for place, each in suggested.items() if each.sure or place in tops}
         if not names:
             break
         again = Loading(loading.source, loading.folder, loading.allow, lenient=loading.lenient, chosen=loading.chosen)

@@ -24,7 +24,7 @@ from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import with_ladder
-from flujo_aros.settings import read_settings
+from flujo_aros.settings import OFF, read_settings
 from flujo_aros.telemetry.formatting import cost_words, counted, time_words
 
 if TYPE_CHECKING:  # as in `execute`
@@ -278,8 +278,6 @@ def _print_differences(found: Sequence[Evaluation], names: Sequence[str], consol
 
 
 def _closing(found: Evaluation, total: int) -> list[str]:
-    from flujo_aros.telemetry.journal import is_off  # here: SQLAlchemy takes long to import
-
     lines: list[str] = []
     if found.judge.requests:
         cost = "" if found.judge.cost is None else f", {cost_words(found.judge.cost)}"
@@ -290,6 +288,6 @@ def _closing(found: Evaluation, total: int) -> list[str]:
         lines.append(f"{calls} answered from the cache{paid}")
     if len(found.results) < total:
         lines.append(f"{total - len(found.results):,} of {counted(total, 'row')} not run")
-    if not is_off(read_settings().journal):
+    if read_settings().journal != OFF:
         lines.append("aros explain RUN shows how a reply was read")
     return lines

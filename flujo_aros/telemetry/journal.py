@@ -25,6 +25,7 @@ from flujo_aros.database import cause, check_version, create_tables, database_ur
 from flujo_aros.errors import UsageError
 from flujo_aros.events import Event, RunStarted
 from flujo_aros.recovery import Achieved, Evidence
+from flujo_aros.settings import OFF
 from flujo_aros.telemetry.health import Health, Span, diagnose
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.records import (
@@ -612,13 +613,8 @@ def _step(step: JournalStep, run: JournalRun, value: JournalValue | None) -> Jou
     return replace(step, status=status, input=value.input, output=value.output)
 
 
-def is_off(named: str | None) -> bool:
-    """Return whether the settings turn the journal off."""
-    return named is not None and named.strip().lower() in ("off", "none", "false", "0")
-
-
 def open_journal(named: str | None, *, create: bool = True) -> Journal | None:
-    """Return the journal of the settings: None for `off`, the default file for `on` or if they name none.
+    """Return the journal of the settings: None for `off`, the default file if they name none.
 
     If the default file cannot be written, for example in a read-only folder, there is no journal and a warning is
     logged. Raises `UsageError` if a journal that was named cannot be opened.
@@ -626,10 +622,8 @@ def open_journal(named: str | None, *, create: bool = True) -> Journal | None:
     >>> open_journal("off") is None
     True
     """
-    if is_off(named):
+    if named == OFF:
         return None
-    if named is not None and named.strip().lower() in ("on", "true", "1", "yes"):
-        named = None  # not a file of that name
     try:
         return Journal(named or DEFAULT, create=create)
     except UsageError as error:

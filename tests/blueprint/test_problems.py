@@ -48,9 +48,12 @@ def test_a_problem_has_a_kind_a_place_and_a_suggestion(
     assert (problem.code, problem.path, problem.suggestion) == (code, path, suggestion)
 
 
-def test_errors_that_disappear_with_a_misspelt_key_are_not_reported() -> None:
-    (problem,) = inspect_blueprint(f"{AGENT}  - {{name: s, uses: agents.reader}}".replace("agents:", "agent:")).findings
-    assert problem.message == "unknown key 'agent'; did you mean 'agents'?"
+@pytest.mark.parametrize("key", ["agent", "agnt", "agetns"])
+def test_errors_that_disappear_with_a_misspelt_key_are_not_reported(key: str) -> None:
+    (problem,) = inspect_blueprint(
+        f"{AGENT}  - {{name: s, uses: agents.reader}}".replace("agents:", f"{key}:")
+    ).findings
+    assert problem.message == f"unknown key {key!r}; did you mean 'agents'?"
 
 
 @pytest.mark.parametrize("key", ["agent", "agents"])

@@ -241,7 +241,9 @@ def _invalid_parts(schema: Node) -> Iterator[tuple[Place, ContractError]]:
             path = error.path
             if path or number == 0:  # without its invalid parts the schema may accept everything
                 yield schema.at(path), error
-            if not path or not isinstance(path[-1], str) or not put(plain, path, _REMOVED):
+            while path and not isinstance(path[-1], str):  # not an element alone, but its list
+                path = path[:-1]
+            if not path or not put(plain, path, _REMOVED):
                 return
         else:
             return

@@ -642,7 +642,7 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
             if last:
                 path: Sequence[str | int] = getattr(error, "instance_path", ())
                 broken = _broken_ref(schema) if not path else None
-                path, wrong = broken or (path, _what_is_wrong(error, path, schema))
+                path, wrong = broken or _what_is_wrong(error, path, schema)
                 message = wrong.after(f"invalid JSON Schema at {path_of(path)}: ")
                 raise ContractError(message, path) from error
         except ValueError as error:  # for a key that is not a string, a lone surrogate, or bytes
@@ -702,24 +702,49 @@ def is_value_of(keyword: str, value: object) -> bool:
 
 def _what_is_wrong(
     error: jsonschema_rs.ValidationError | jsonschema_rs.ReferencingError, path: Sequence[str | int], schema: JsonSchema
-) -> Hint:
+) -> tuple[Sequence[str | int], Hint]:
+    """Return the place of the error, which may be inside the value at `path`, and the error."""
     instance = getattr(error, "instance", None)
     if (outside := _OUTSIDE.search(error.message)) is not None:
-        return Hint(
+        return path, Hint(
             f"$ref {outside[1]!r} points outside this schema, and no other document is read; put it under `$defs`"
         )
     wanted: Sequence[str] = getattr(getattr(error, "kind", None), "types", None) or ()
     if wanted:
         what = "a schema" if len(wanted) > 1 else _KINDS[wanted[0]]
-        return _what_to_write(path, instance, what, schema).after(
+        return path, _what_to_write(path, instance, what, schema).after(
             f"expected {what}, not {clip(to_json(instance).decode(), 60)}"
         )
-    if path[-1:] == ["type"] and isinstance(instance, str):
-        close = [_PYTHON_TYPES[instance]] if instance in _PYTHON_TYPES else get_close_matches(instance, TYPES, 1)
-        sure = close == [_PYTHON_TYPES.get(instance) or only_near(instance, TYPES)]
-        near = Hint(f"; did you mean {close[0]!r}?", Suggestion(instance, close[0], sure)) if close else None
-        return (near or Hint(f"; {', '.join(TYPES)}")).after(f"unknown type {instance!r}")
-    return Hint(clip(error.message, 300))
+    if path[-1:] == ["type"]:
+        if not is_list(instance):
+            return path, _unknown_type(instance)
+        number = next((number for number, each in enumerate(instance) if each not in TYPES), None)
+        if number is not None:
+            return [*path, number], _unknown_type(instance[number])
+        return path, Hint("a type is named twice" if instance else "expected a type, not an empty list")
+    return path, Hint(clip(error.message, 300))
+
+
+def _unknown_type(word: object) -> Hint:
+    """Return the error for a value under `type` that is not a type, with the one that was meant."""
+    known = Hint(f"; {', '.join(TYPES)}")
+    if not isinstance(word, str):
+        null = Hint('; write "null", in quotes', Suggestion("null", _NULL, sure=True, whole=True))
+        return (null if word is None else known).after(f"unknown type {clip(to_json(word).decode(), 60)}")
+    close = [_PYTHON_TYPES[word]] if word in _PYTHON_TYPES else get_close_matches(word, TYPES, 1)
+    several = [type_word(each.strip()) for each in re.sub(r"\?$", "|null", word).split("|")]
+    if len(several) > 1 and all(several):
+        listed = f"[{', '.join(_NULL if each == 'null' else str(each) for each in several)}]"
+        known = Hint(f"; write {listed}", Suggestion(word, listed, sure=True, whole=True))
+    elif close:
+        sure, is_null = close == [_PYTHON_TYPES.get(word) or only_near(word, TYPES)], close == ["null"]
+        meant = Suggestion(word, _NULL if is_null else close[0], sure, whole=is_null)
+        known = Hint(f"; did you mean {close[0]!r}?", meant)
+    return known.after(f"unknown type {word!r}")
+
+
+_NULL: Final = '"null"'
+"""The type null in YAML, where null without quotes is no string."""
 
 
 def _what_to_write(path: Sequence[str | int], instance: object, wanted: str, schema: JsonSchema) -> Hint:

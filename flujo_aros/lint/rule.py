@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
@@ -452,7 +453,8 @@ class Subject:
 
     def _repeating(self, problem: Problem) -> Fix | None:
         """Write `for_each` and `do`, or other names for them, as a map, and `until` and `do` as a loop. The name that
-        `as` gives to the element of a map becomes `item`.
+        `as` gives to the element of a map becomes `item`. `while` and `do` become a loop that ends if the opposite is
+        true, to be reviewed, since a loop evaluates its condition after its body.
 
         There is no fix if other keys are unknown to a step: `output` names the value there, and is the value in a loop.
         """
@@ -461,6 +463,7 @@ class Subject:
         if holder is None or holder.keys.keys() & {"loop", "map", "uses", "agent"}:
             return None
         meant = {key: hint.suggestion.meant for key, hint in BODY_KEYS.items() if hint.suggestion is not None}
+        meant["while"] = "exit_expression"
         for kind, over, limit in (
             ("map", "iterable_input", "max_concurrency"),
             ("loop", "exit_expression", "max_loops"),
@@ -477,11 +480,21 @@ class Subject:
                 rows = f"{self.positions.newline}{' ' * (place.column - 1)}".join([*row, f"{kind}:"])
                 body = next(holder.members[key] for key, meaning in under.items() if meaning == "body")
                 renaming = self._unnaming(holder, named, body) if named is not None else ((), ())
-                if renaming is None:
+                opposite = self._negated(holder.members["while"]) if "while" in under else ()
+                if renaming is None or opposite is None:
                     return None
-                edits = self.editor.nest(holder, under, [rows], renaming[0])
-                return Fix(f"Write it as `kind: {kind}`", (*edits, *renaming[1])) if edits else None
+                edits = self.editor.nest(holder, under, [rows], (*renaming[0], *opposite))
+                fix = Fix(f"Write it as `kind: {kind}`", (*edits, *renaming[1]))
+                return None if not edits else fix.as_unsafe() if opposite else fix
         return None
+
+    def _negated(self, condition: Node) -> Sequence[Edit] | None:
+        """Write the opposite of a condition, or return None for one in a form that cannot be replaced."""
+        start, end = self.editor.start(condition), self.editor.end(condition)
+        if not isinstance(condition.value, str) or self.text[start] in "|>&*!":
+            return None
+        text = condition.value.strip().removeprefix("{{").removesuffix("}}").strip()
+        return [Edit(start, end, json.dumps(f"not ({text})", ensure_ascii=False))]
 
     def _branching(self, problem: Problem) -> Fix | None:
         """Write `if` or `condition`, `then` and `else` as a conditional with two branches, and a step with `if` as one

@@ -535,7 +535,18 @@ def _tree(translated: Translated) -> nodes.Template:
         parser.stream = TokenStream(ENVIRONMENT.lexer.wrap(_placed(translated)), None, None)
         return parser.parse()
     except jinja2.TemplateSyntaxError as error:
-        raise _WrongError(translated.origin(error.lineno - 1), _plainer(error.message or "")) from error
+        message = _plainer(error.message or "") + _advice_on_blanks(translated.text, error.lineno - 1)
+        raise _WrongError(translated.origin(error.lineno - 1), message) from error
+
+
+def _advice_on_blanks(text: str, offset: int) -> str:
+    """Return how to write the name of a step that contains a blank, if the error is inside such a name."""
+    found = next((each for each in _BLANKS.finditer(text) if each.start() <= offset < each.end()), None)
+    name = found[1] if found is not None else ""
+    return f"; the value of a step named {name!r} is {{{{ steps['{name}'].output }}}}" if name else ""
+
+
+_BLANKS: Final = re.compile(r"\{\{-?\s*(?:steps\.)?((?!\d)\w+(?: \w+)+)(?:\.\w+)*\s*(?=[|}])")
 
 
 def names_in(source: str) -> list[tuple[str, int]] | None:
@@ -658,7 +669,7 @@ _WORDS: Final[dict[type[nodes.Node], str]] = {
 def _error_in(node: nodes.Node, bound: Collection[str]) -> str | None:
     """Return the error in one node; `bound` are the loop variables of the template."""
     if not isinstance(node, _ALLOWED):
-        if isinstance(node, nodes.Sub) and (name := _dashed_name(node)) is not None:
+        if isinstance(node, nodes.Sub) and (name := _dashed_name(node, bound)) is not None:
             return f"`-` is the minus operator here; for a step with `-` in its name, write steps[{name!r}]"
         if isinstance(node, nodes.BinExpr):
             return f"`{node.operator}` is not allowed in a template; compute it in a callable step"
@@ -673,11 +684,13 @@ def _error_in(node: nodes.Node, bound: Collection[str]) -> str | None:
     return None
 
 
-def _dashed_name(node: nodes.Expr) -> str | None:
-    """Return the name of the step in `steps.my-step.output`, which is parsed as a subtraction."""
+def _dashed_name(node: nodes.Expr, bound: Collection[str]) -> str | None:
+    """Return the name of the step in `steps.my-step.output` or `my-step`, which is parsed as a subtraction."""
+    if isinstance(node, nodes.Name):
+        return None if node.name in {*bound, *ROOTS, *VARIABLES} else node.name
     if isinstance(node, nodes.Getattr):
         return node.attr if isinstance(node.node, nodes.Name) and node.node.name == "steps" else None
-    if not isinstance(node, nodes.Sub) or (before := _dashed_name(node.left)) is None:
+    if not isinstance(node, nodes.Sub) or (before := _dashed_name(node.left, bound)) is None:
         return None
     right = node.right
     while isinstance(right, (nodes.Getattr, nodes.Getitem)):

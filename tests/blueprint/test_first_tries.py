@@ -79,8 +79,17 @@ def test_an_error_says_what_to_write(text: str, said: list[str]) -> None:
             "at $: $ref 'ok.json' points outside this schema, and no other document is read; put it under `$defs`",
         ),
         ("{type: string, minLength: '3'}", 'at $.minLength: expected an integer, not "3"; write 3'),
+        ("{type: [string, nul]}", "at $.type[1]: unknown type 'nul'; did you mean 'null'?"),
+        ("{type: [string, null]}", 'at $.type[1]: unknown type null; write "null", in quotes'),
+        (
+            "{type: [string, 3]}",
+            "at $.type[1]: unknown type 3; array, boolean, integer, null, number, object, string",
+        ),
+        ("{type: 'str | null'}", "at $.type: unknown type 'str | null'; write [string, \"null\"]"),
+        ("{type: int?}", "at $.type: unknown type 'int?'; write [integer, \"null\"]"),
+        ("{type: [string, string]}", "at $.type: a type is named twice"),
+        ("{type: []}", "at $.type: expected a type, not an empty list"),
     ],
-    ids=["enum", "integers", "quoted", "property", "words", "required", "properties", "ref", "number"],
 )
 def test_an_error_in_a_schema_says_what_to_write(schema: str, said: str) -> None:
     text = f"agents: {{a: {{model: 'openai:gpt-4o', output_schema: {schema}}}}}\n{STEP}"

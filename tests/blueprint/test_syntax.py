@@ -76,13 +76,14 @@ def test_common_slips_are_one_sentence_each(text: str, place: tuple[int, int], m
 
 
 def test_a_dash_in_the_name_of_a_step_is_written_in_brackets() -> None:
-    """`steps.my-long-step.output` is a subtraction to a template."""
+    """`steps.my-long-step.output` and `my-long-step` are subtractions to a template."""
     text = "name: n\nsteps:\n  - {name: my-long-step, uses: flujo.builtins.stringify}\n"
     text += "  - {name: b, uses: flujo.builtins.stringify, input: '{{ steps.X.output }}'}"
-    wrong = inspect_blueprint(text.replace("X", "my-long-step")).findings
-    assert [each.message.partition(": ")[2] for each in wrong] == [
-        "`-` is the minus operator here; for a step with `-` in its name, write steps['my-long-step']"
-    ]
+    for written in ("steps.my-long-step.output", "my-long-step", "my-long-step.output"):
+        wrong = inspect_blueprint(text.replace("steps.X.output", written)).findings
+        assert [each.message.partition(": ")[2] for each in wrong] == [
+            "`-` is the minus operator here; for a step with `-` in its name, write steps['my-long-step']"
+        ]
     assert not inspect_blueprint(text.replace(".X.", "[''my-long-step''].")).findings
 
 

@@ -328,6 +328,25 @@ def test_a_string_is_not_split_into_the_values_of_an_enum_without_review(schema:
     assert (safe, reviewed) == (text, text.replace(schema, unsafe or schema))
 
 
+@pytest.mark.parametrize(
+    ("written", "fixed"),
+    [
+        ("[string, null]", '[string, "null"]'),
+        ("[str, None]", '[string, "null"]'),
+        ("str | null", '[string, "null"]'),
+        ("integer?", '[integer, "null"]'),
+        ("none", '"null"'),
+        ("[string, nul]", '[string, "null"]'),
+        ("[string, 3]", "[string, 3]"),
+    ],
+)
+def test_types_are_corrected_with_null_in_quotes(written: str, fixed: str) -> None:
+    """Without quotes, null is no string in YAML."""
+    text = HEAD.replace("{a: {type: string}}", f"{{a: {{type: {written}}}}}") + STEP
+    found = lint_text(text, options=Options(fix=Applicability.SAFE, select=("V-B1",)))
+    assert found.text == text.replace(f"{{type: {written}}}", f"{{type: {fixed}}}")
+
+
 def test_the_fields_of_an_imported_agent_are_known(tmp_path: Path) -> None:
     module = tmp_path / "clerks_of_lint.py"
     module.write_text(

@@ -243,7 +243,12 @@ def test_any_source_renders_or_is_a_template_error(source: str):
     ("source", "message"),
     [
         ("{{ input", "unexpected end of template, expected '}}'"),
-        ("{{ a b }}", "expected '}}', got 'b'"),
+        ("{{ a + }}", "unexpected '}}'"),
+        ("{{ a b }}", "expected '}}', got 'b'; the value of a step named 'a b' is {{ steps['a b'].output }}"),
+        (
+            "{{ steps.my own step.output.title | upper }}",
+            "expected '}}', got 'own'; the value of a step named 'my own step' is {{ steps['my own step'].output }}",
+        ),
         ("{{ input }", "unexpected '}', where '}}' ends what '{{' begins"),
         ("{% if input %}a", "the 'if' is never closed"),
         ("{% endif %}", "an 'endif' without its 'if'"),

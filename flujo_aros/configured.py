@@ -6,11 +6,13 @@ given as data, such as the stages of a blueprint or a ladder in a file.
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import date
-from typing import Any, Final, cast, get_args, get_type_hints
+from functools import wraps
+from typing import Any, Final, TypeVar, cast, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
@@ -19,6 +21,7 @@ from flujo_aros.errors import Hint, UsageError
 from flujo_aros.json_data import is_dict
 from flujo_aros.spelling import nearest, short_value
 
+_C = TypeVar("_C", bound=type)
 _MAX_SENTENCES: Final = 5
 
 
@@ -46,6 +49,12 @@ class Configured(BaseModel):
                     f"{kind.__name__} has no option {name!r}{_suggest_name(name, options_of(kind))}"
                 ) from None
             raise UsageError(f"{kind.__name__}: {option_errors(kind, error)}") from None
+        self._require_usable()
+
+    def _require_usable(self) -> None:
+        """Raise `UsageError` for a value that cannot be used, of which only a constructor knows that a caller wrote
+        it; a blueprint reports it itself, at its place.
+        """
 
     # pydantic marks its own `__init__` in this way, so validation does not call this one
     vars(__init__)["__pydantic_base_init__"] = True
@@ -54,6 +63,34 @@ class Configured(BaseModel):
         for name, value in super().__repr_args__():
             if name is None or value != type(self).model_fields[name].get_default(call_default_factory=True):
                 yield name, value
+
+
+def reject_unknown_options(cls: _C) -> _C:
+    """Make the constructor of a class raise `TypeError` for an unknown option, with the nearest name, or the method
+    that takes it. Place it above `@dataclass`.
+    """
+    made: Callable[..., None] = cast("Any", cls).__init__
+    names = [name for name in inspect.signature(made).parameters if name != "self"]
+    known = frozenset(names)
+    own = f"; its own are: {', '.join(name for name in names if name in cls.__annotations__)}"
+
+    @wraps(made)
+    def init(self: Any, *args: Any, **options: Any) -> None:
+        if not options.keys() <= known:
+            name = next(name for name in options if name not in known)
+            takers = ", ".join(f"`{each}`" for each in _methods_with(cls, name))
+            hint = f"; pass it to {takers}" if takers else nearest(name, names) or own
+            raise TypeError(f"{cls.__name__} has no option {name!r}{hint}")
+        made(self, *args, **options)
+
+    cast("Any", cls).__init__ = init
+    return cls
+
+
+def _methods_with(cls: type, name: str) -> list[str]:
+    """Return the public methods of a class that take an option of this name."""
+    found = [(each, made) for each, made in vars(cls).items() if not each.startswith("_") and inspect.isfunction(made)]
+    return [each for each, made in found if name in inspect.signature(made).parameters]
 
 
 def short_repr(self: Any) -> str:

@@ -27,6 +27,7 @@ from dbos import error as engine_errors
 from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 
+from flujo_aros.configured import reject_unknown_options
 from flujo_aros.database import add_functions, database_url
 from flujo_aros.durable.checkpoint import Checkpoints, EngineRows, draw_ids, rows_of
 from flujo_aros.durable.handle import DurableHandle
@@ -95,6 +96,7 @@ class _Active:
     cancelled: bool = False
 
 
+@reject_unknown_options
 class Durable:
     """An engine that keeps every run in a database: `Runner(pipeline, engine=Durable("sqlite:///runs.sqlite"))`.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, TypeVar, cast, overload
 
+from flujo_aros.configured import reject_unknown_options
 from flujo_aros.errors import UsageError
 from flujo_aros.redaction import without_secrets
 
@@ -58,6 +59,7 @@ _LONGEST_RUN_ID: Final = 64
 _LONGEST_NAME: Final = 100
 
 
+@reject_unknown_options
 class EventLog:
     """The events of one run of an ensemble, in order.
 

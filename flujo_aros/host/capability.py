@@ -26,7 +26,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 from pydantic_core import to_json
 
-from flujo_aros.configured import short_repr
+from flujo_aros.configured import reject_unknown_options, short_repr
 from flujo_aros.contract import BlockContract, compile_contract, path_of
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.host.output import (
@@ -72,6 +72,7 @@ from flujo_aros.recovery import Ask, Evidence, Ladder, Reply
 from flujo_aros.settings import current_settings
 
 
+@reject_unknown_options
 @dataclass
 class Aros(AbstractCapability[Any]):
     """Reads each structured output before pydantic-ai validates it, and runs a recovery ladder if it is unusable.

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from flujo_aros.configured import Configured
 from flujo_aros.contract import JsonSchema
-from flujo_aros.errors import Hint, Suggestion
+from flujo_aros.errors import Hint, Suggestion, UsageError
 from flujo_aros.json_data import References, definitions_of, is_integer, is_number
 from flujo_aros.spelling import nearest
 
@@ -123,6 +123,11 @@ class AgentSpec(Configured):
         for wrong in wrong_settings(self.model_settings):
             raise ValueError(wrong)
         return self
+
+    def _require_usable(self) -> None:
+        why = find_name_error(self.model)
+        if why is not None:
+            raise UsageError(why)
 
     @property
     def is_direct(self) -> bool:

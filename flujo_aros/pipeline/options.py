@@ -8,11 +8,10 @@ the schema for editors, and how it is dumped.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge, Gt
@@ -21,7 +20,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError, core_schema
 from typing_extensions import TypedDict
 
-from flujo_aros.configured import short_repr
+from flujo_aros.configured import reject_unknown_options, short_repr
 from flujo_aros.errors import Hint, UsageError
 from flujo_aros.host import wrong_settings
 from flujo_aros.spelling import nearest
@@ -120,36 +119,17 @@ def list_of(*kinds: type) -> Callable[[Any], bool]:
 
 
 def known_options(cls: _C) -> _C:
-    """Reject unknown options of this class and suggest the nearest name. Place it above `@dataclass`.
+    """Reject unknown options of this kind of step, and show only what differs from the defaults. Place it above
+    `@dataclass`.
 
     All options of such a class are checked; for a third-party kind, only the common ones.
     """
-    made: Callable[..., None] = cast("Any", cls).__init__
-    names = [name for name in inspect.signature(made).parameters if name != "self"]
-    known = frozenset(names)
-    own = f"; its own are: {', '.join(name for name in names if name in cls.__annotations__)}"
-
-    @wraps(made)
-    def init(self: Any, *args: Any, **options: Any) -> None:
-        if not options.keys() <= known:
-            name = next(name for name in options if name not in known)
-            takers = ", ".join(f"`{each}`" for each in _methods_with(cls, name))
-            hint = f"; pass it to {takers}" if takers else nearest(name, names) or own
-            raise TypeError(f"{cls.__name__} has no option {name!r}{hint}")
-        made(self, *args, **options)
-
-    cast("Any", cls).__init__ = init
+    reject_unknown_options(cls)
     params: Any = getattr(cls, "__dataclass_params__", None)
     if params is not None and params.repr:  # the __repr__ of @dataclass also shows defaults
         cast("Any", cls).__repr__ = short_repr
     _checked.add(cls)
     return cls
-
-
-def _methods_with(cls: type, name: str) -> list[str]:
-    """Return the public methods of a class that take an option of this name."""
-    found = [(each, made) for each, made in vars(cls).items() if not each.startswith("_") and inspect.isfunction(made)]
-    return [each for each, made in found if name in inspect.signature(made).parameters]
 
 
 def put(made: object, **values: object) -> None:

@@ -21,6 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
+from flujo_aros.configured import reject_unknown_options
 from flujo_aros.database import cause, check_version, create_tables, database_url, find_run, open_engine, shown
 from flujo_aros.errors import UsageError
 from flujo_aros.events import Event, RunStarted
@@ -289,6 +290,7 @@ def _storable(text: str) -> str:
 T = TypeVar("T")
 
 
+@reject_unknown_options
 class Journal:
     """Records runs in a database: pass it to a runner, or to `observing`, as an observer.
 

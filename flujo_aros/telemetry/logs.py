@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final, cast
 
 from flujo_aros import events
+from flujo_aros.configured import reject_unknown_options
 from flujo_aros.errors import UsageError
 from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.masking import Mask
@@ -17,6 +18,7 @@ _Line = tuple[Any, ...]
 """The level, the message with its placeholders, and the values for them."""
 
 
+@reject_unknown_options
 class Logging:
     """Logs events: pass it to a runner, or to `observing`, as an observer.
 

@@ -20,6 +20,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from opentelemetry.util.types import AttributeValue
 
 from flujo_aros import events
+from flujo_aros.configured import reject_unknown_options
 from flujo_aros.errors import UsageError
 from flujo_aros.telemetry import names
 from flujo_aros.telemetry.formatting import step_place, value_words
@@ -391,6 +392,7 @@ class Measures:
 _PLACEHOLDERS: Final = ("opentelemetry.trace", "opentelemetry.metrics")
 
 
+@reject_unknown_options
 class OpenTelemetry:
     """Reports events to OpenTelemetry: pass it to a runner, or to `observing`, as an observer.
 

@@ -54,7 +54,7 @@ from flujo_aros.json_data import (
     value_at,
 )
 from flujo_aros.outcome import Draft, Issue, Reason, Repair, Risk
-from flujo_aros.reading.coerce import BRACKETS, LIST_CODES, Coercion, risk_of
+from flujo_aros.reading.coerce import BRACKETS, Coercion, risk_of
 from flujo_aros.reading.fit import (
     CONVERTS,
     OTHER_KEYS,
@@ -69,6 +69,7 @@ from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import (
     ARRAY,
     CLEANED,
+    LIST_CODES,
     LITERAL,
     OBJECT,
     Edit,
@@ -79,6 +80,7 @@ from flujo_aros.reading.node import (
     find_nodes,
     has_long_number,
     json_extent,
+    lists_in,
     nodes_along,
     steps_of,
     steps_to,
@@ -524,9 +526,10 @@ def _edits_above_ceiling(candidate: Candidate[T], shape: Shape, ceiling: Risk) -
     if not shape.has_risks:
         return [edit for edit in candidate.edits if edit.risk > ceiling]
     over: list[Edit] = []
+    lists = lists_in(candidate.edits)
     for edit in candidate.edits:
         allowed, here = ceiling, shape
-        for step in steps_of(edit, candidate.node, candidate.names):
+        for step in steps_of(edit, candidate.node, candidate.names, lists):
             here = here.element(step) if isinstance(step, int) else here.member(step)
             allowed = risk_of(here, allowed)
         if edit.risk > allowed:
@@ -572,9 +575,10 @@ def _find_currency_conflict(candidate: Candidate[Any], text: str) -> Issue | Non
     """
     paid = [edit for edit in candidate.edits if edit.code == "currency"]
     value = as_json(candidate.valid.value, None) if paid and candidate.valid is not None else None
+    lists = lists_in(candidate.edits)
     for edit in paid:
         of_text = place_of(edit.path) if isinstance(edit.path, str) else None
-        place = of_text or steps_of(edit, candidate.node, candidate.names)
+        place = of_text or steps_of(edit, candidate.node, candidate.names, lists)
         for depth in range(len(place)):
             here = value_at(value, place[:depth])
             for key, said in here.items() if is_dict(here) else ():
@@ -591,6 +595,7 @@ def _normalize_decimals(value: Any, issues: Sequence[Issue], candidate: Candidat
     """
     wanted = {issue.path for issue in issues if issue.code == "decimal_parsing"}
     edits: list[Edit] = []
+    lists = lists_in(candidate.edits)
     for place, part in parts(value) if wanted else ():
         if not place or not isinstance(part, str) or path_of(place) not in wanted:
             continue
@@ -598,7 +603,7 @@ def _normalize_decimals(value: Any, issues: Sequence[Issue], candidate: Candidat
         if (amount := read_amount(part, Hints(names))) is not None:
             value_at(value, place[:-1])[place[-1]] = amount.digits
             codes = amount.codes or ("string-to-number",)
-            along = nodes_along(candidate.node, place, candidate.names)
+            along = nodes_along(candidate.node, place, candidate.names, lists)
             found = along[-1][1] if len(along) == len(place) else None
             start, end = (found.start, found.end) if found is not None else _span_of(part, candidate, text)
             edits += [Edit(code, Risk.INFERRED, start, end, amount.digits, path_of(place)) for code in codes]
@@ -915,7 +920,7 @@ def _add_paths(parser: Parser, grown: int) -> list[Edit]:
     """Return the edits with positions in the original text."""
     root = parser.tree_so_far()
     found = [
-        edit if edit.path else edit._replace(path=path_of(steps_to(root, edit.start, {}))) for edit in parser.edits
+        edit if edit.path else edit._replace(path=path_of(steps_to(root, edit.start, {}, {}))) for edit in parser.edits
     ]
     return [edit._replace(start=edit.start - grown, end=edit.end - grown) for edit in found]
 

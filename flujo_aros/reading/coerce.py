@@ -39,10 +39,13 @@ from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import (
     ARRAY,
     BARE,
+    LIST_CODES,
     LITERAL,
     NUMBER,
     OBJECT,
     STRING,
+    UNWRAPPED,
+    WRAPPED,
     Edit,
     Member,
     Node,
@@ -91,8 +94,6 @@ _DESCRIPTIONS: Final = word_set(
 )
 """Words of keys that describe the outer object, if the keys in them are clear without them (`city`, not `name`)."""
 _LISTS: Final = word_set("item items element elements entry entries list values array")
-LIST_CODES: Final = ("wrapped-in-list", "unwrapped-list")
-"""Edits that wrap one item in a list, or unwrap a list of one item."""
 _NEAR: Final = 200
 BRACKETS: Final = frozenset(
     {"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener", "extra-opener"}
@@ -539,7 +540,7 @@ class Coercion:
         element = shape.element(0)
         deeper = element.anything or element.allows("array") or any(isinstance(c, list) for c in element.choices or ())
         if len(items) == 1 and items[0].kind == ARRAY and not deeper:
-            self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "", path)
+            self._edit(UNWRAPPED, Risk.INFERRED, node.start, node.end, "", path)
             return self._array(items[0], shape, path)
         mark = len(self.edits)
         values = [self.value(item, shape.element(index), (path, index)) for index, item in enumerate(items)]
@@ -580,7 +581,7 @@ class Coercion:
         items: list[Node] = node.value
         may_unwrap = len(items) == 1 and not _is_pair(items[0], shape)
         if may_unwrap and (found := self._read_as(items[0], shape, path, even_twice=True)) is not None:
-            self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "", path)
+            self._edit(UNWRAPPED, Risk.INFERRED, node.start, node.end, "", path)
             return found[0]
         size = f"a list of {len(items)} items" if len(items) > 1 else "a list of one item" if items else "an empty list"
         return self._issue(path, "type", f"expected {wanted_type(shape)}, found {size}", node)
@@ -685,7 +686,7 @@ class Coercion:
         """Return the value as a list of one, if it fits as an item."""
         found = self._read_as(node, shape.element(0), (path, 0))
         if found is not None:
-            self._edit("wrapped-in-list", Risk.INFERRED, node.start, node.end, "[…]", path)
+            self._edit(WRAPPED, Risk.INFERRED, node.start, node.end, "[…]", path)
         return None if found is None else [*found]
 
     def _parse_inside(self, node: Node, shape: Shape, path: Path) -> Any:

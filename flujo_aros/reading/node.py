@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from json.scanner import make_scanner
 from operator import attrgetter
@@ -119,20 +119,20 @@ class RepairLog(Sequence[Repair]):
 
     @cached_property
     def _all(self) -> tuple[Repair, ...]:
-        root = self._root
+        root, lists = self._root, lists_in(self._edits)
         built: list[Repair] = []
         written: dict[Path, str] = {}
         for edit in (*self._unlisted(), *self._edits):
             code, risk, start, end, after, path = edit
             if code in _OF_VALIDATOR and isinstance(path, str):
-                along = nodes_along(root, place_of(path) or (), self._names)
+                along = nodes_along(root, place_of(path) or (), self._names, lists)
                 start, end = (along[-1][0], along[-1][1].end) if along else (start, end)
             before = self._text[start : min(end, start + _SHOWN + 1)]  # an edit may concern the entire text
             before = before if len(before) <= _SHOWN else f"{before[: _SHOWN - 1]}…"
             after = after if len(after) <= _SHOWN else f"{after[: _SHOWN - 1]}…"
             if not isinstance(path, str):
                 path = written.get(path) or written.setdefault(path, path_of(unlink(path)))
-            path = path or path_of(steps_to(root, start, self._names))
+            path = path or path_of(steps_to(root, start, self._names, lists))
             built.append(Repair(code, risk, path, (start, end), before, after))
         return tuple(built)
 
@@ -163,12 +163,26 @@ _OF_VALIDATOR: Final = ("ignored_key", "lax-conversion")
 """The codes for changes made by a validator, which reports the path and not the characters."""
 
 
-def steps_of(edit: Edit, root: Node | None, names: dict[int, str]) -> tuple[str | int, ...]:
+WRAPPED: Final = "wrapped-in-list"
+"""The code for a value that became a list of one item."""
+UNWRAPPED: Final = "unwrapped-list"
+"""The code for a list whose only item became the value."""
+LIST_CODES: Final = (WRAPPED, UNWRAPPED)
+Lists: TypeAlias = Mapping[tuple[int, int], str]
+"""The values that became a list or were taken out of one, by their start and end."""
+
+
+def lists_in(edits: Iterable[Edit]) -> Lists:
+    """Return the edits that put values into a list or took them out of one."""
+    return {(edit.start, edit.end): edit.code for edit in edits if edit.code in LIST_CODES}
+
+
+def steps_of(edit: Edit, root: Node | None, names: dict[int, str], lists: Lists) -> tuple[str | int, ...]:
     """Return the keys and indexes that lead to the place of an edit, or an empty tuple if it
     concerns the entire value.
     """
     if isinstance(edit.path, str):
-        return () if edit.path else steps_to(root, edit.start, names)
+        return () if edit.path else steps_to(root, edit.start, names, lists)
     return unlink(edit.path)
 
 
@@ -189,7 +203,7 @@ def unlink(path: Path) -> tuple[str | int, ...]:
     return tuple(reversed(steps))
 
 
-def steps_to(root: Node | None, at: int, names: dict[int, str]) -> tuple[str | int, ...]:
+def steps_to(root: Node | None, at: int, names: dict[int, str], lists: Lists) -> tuple[str | int, ...]:
     """Return the keys and indexes that lead to the innermost node at this position of the text.
 
     Siblings are in the order of the text, so each level takes a binary search: a text may have as many edits as a list
@@ -197,7 +211,12 @@ def steps_to(root: Node | None, at: int, names: dict[int, str]) -> tuple[str | i
     """
     steps: list[str | int] = []
     node = root
-    while node is not None and node.kind in (OBJECT, ARRAY):
+    while node is not None:
+        changed = lists.get((node.start, node.end)) if node.start <= at < node.end else None
+        if changed == WRAPPED:
+            steps.append(0)
+        if node.kind not in (OBJECT, ARRAY):
+            break
         inside: list[Any] = node.value
         is_object = node.kind == OBJECT
         index = bisect_left(inside, at, key=_MEMBER_END if is_object else _END)
@@ -205,7 +224,7 @@ def steps_to(root: Node | None, at: int, names: dict[int, str]) -> tuple[str | i
             break
         found: Any = inside[index]
         step: str | int = (names.get(id(found)) or found.key) if is_object else index
-        steps.append(step)
+        steps += [step] if is_object or changed != UNWRAPPED else []
         node = found.node if is_object else found
     return tuple(steps)
 
@@ -213,16 +232,24 @@ def steps_to(root: Node | None, at: int, names: dict[int, str]) -> tuple[str | i
 _MEMBER_END, _END = attrgetter("node.end"), attrgetter("end")
 
 
-def nodes_along(root: Node | None, steps: Iterable[str | int], names: dict[int, str]) -> list[tuple[int, Node]]:
+def nodes_along(
+    root: Node | None, steps: Iterable[str | int], names: dict[int, str], lists: Lists
+) -> list[tuple[int, Node]]:
     """Return the start and the node of each member and item that these keys and indexes lead through.
 
     Repairs may have moved the last of them.
     """
     found: list[tuple[int, Node]] = []
     node: Node | None = root
+    item: Node | None = None
     for step in steps:
+        changed = None if node is None or node is item else lists.get((node.start, node.end))
+        if node is not None and changed == UNWRAPPED and node.kind == ARRAY:
+            node = node.value[0]
         inner: tuple[int, Node] | None = None
-        if node is not None and node.kind == OBJECT:
+        if node is not None and changed == WRAPPED:
+            item, inner = node, (node.start, node)
+        elif node is not None and node.kind == OBJECT:
             members: list[Member] = node.value
             same = (each for each in reversed(members) if names.get(id(each), each.key) == step)
             inner = next(((each.start, each.node) for each in same), None)

@@ -484,7 +484,7 @@ def test_repairs_say_where_they_are(text: str, schema: dict[str, Any], options: 
         assert moved or _resolves(repair.path, outcome.value), repair
 
 
-MOVING = {"envelope", "wrapped-in-list", "wrapped-in-object", "unwrapped-list", "missing-opener"}
+MOVING = {"envelope", "wrapped-in-object", "missing-opener"}
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")\]")
 
 

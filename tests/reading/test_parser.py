@@ -92,7 +92,7 @@ def test_a_local_repair_equals_the_repair_of_the_full_parser(name: str) -> None:
             assert json.loads(found.json) == parsed.plain
             assert found.end == parsed.end
             assert [(edit[:5], edit.path) for edit in found.edits] == [
-                (edit[:5], path_of(steps_to(parsed.node, edit.start, {}))) for edit in parsed.edits
+                (edit[:5], path_of(steps_to(parsed.node, edit.start, {}, {}))) for edit in parsed.edits
             ]
     assert repaired >= 1
 

@@ -44,8 +44,6 @@ from flujo_aros.reading.node import (
     NUMBER,
     OBJECT,
     STRING,
-    UNWRAPPED,
-    WRAPPED,
     Edit,
     Member,
     Node,
@@ -540,7 +538,7 @@ class Coercion:
         element = shape.element(0)
         deeper = element.anything or element.allows("array") or any(isinstance(c, list) for c in element.choices or ())
         if len(items) == 1 and items[0].kind == ARRAY and not deeper:
-            self._edit(UNWRAPPED, Risk.INFERRED, node.start, node.end, "", path)
+            self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "", path)
             return self._array(items[0], shape, path)
         mark = len(self.edits)
         values = [self.value(item, shape.element(index), (path, index)) for index, item in enumerate(items)]
@@ -581,7 +579,7 @@ class Coercion:
         items: list[Node] = node.value
         may_unwrap = len(items) == 1 and not _is_pair(items[0], shape)
         if may_unwrap and (found := self._read_as(items[0], shape, path, even_twice=True)) is not None:
-            self._edit(UNWRAPPED, Risk.INFERRED, node.start, node.end, "", path)
+            self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "", path)
             return found[0]
         size = f"a list of {len(items)} items" if len(items) > 1 else "a list of one item" if items else "an empty list"
         return self._issue(path, "type", f"expected {wanted_type(shape)}, found {size}", node)
@@ -686,7 +684,7 @@ class Coercion:
         """Return the value as a list of one, if it fits as an item."""
         found = self._read_as(node, shape.element(0), (path, 0))
         if found is not None:
-            self._edit(WRAPPED, Risk.INFERRED, node.start, node.end, "[…]", path)
+            self._edit("wrapped-in-list", Risk.INFERRED, node.start, node.end, "[…]", path)
         return None if found is None else [*found]
 
     def _parse_inside(self, node: Node, shape: Shape, path: Path) -> Any:

@@ -25,9 +25,6 @@ def word_set(words: str) -> frozenset[str]:
 class Phrases:
     """A list of lower-case expressions that are searched for together and match in any letter case.
 
-    All alternatives of a part that begins with `_START` match only there: `_START + "a|b"` is `a` or `b` at the start
-    of a sentence.
-
     Each search first runs a linear automaton, made of the same expressions without their look-around. Most texts have
     none of the phrases, and the automaton shows that at once. It reads the text in lower case, because a
     case-insensitive automaton takes four times as long to compile, and each process compiles those that its replies
@@ -35,11 +32,7 @@ class Phrases:
     """
 
     def __init__(self, *parts: str, cased: bool = False) -> None:
-        opening = [part.removeprefix(_START) for part in parts if part.startswith(_START)]
-        rest = [part for part in parts if not part.startswith(_START)]
-        if opening:  # the beginnings of sentences are searched for once
-            rest.insert(0, f"{_START}(?:{'|'.join(opening)})")
-        self.source = "|".join(f"(?:{part})" for part in rest)
+        self.source = "|".join(f"(?:{part})" for part in parts)
         self.cased = cased
 
     @cached_property
@@ -104,12 +97,6 @@ def _supported(found: re.Match[str]) -> str:
         return found[0].replace(r"\s", _SPACE).replace(r"\w", r"\S").replace(r"\d", r"\S")
     return "" if found["look"] else "*" if found["least"] == "0" else "+"
 
-
-_START: Final = (
-    r"(?:(?<![^.!?:;—–(\[*_>\n])|(?<=- ))[\s\"'(*_>#-]{0,10}"
-    r"(?:(?:but|and|so|ok(?:ay)?|hm+|ah|oh|uh|um|well|aber|ach|mais|pero|ay|ma|mas|maar),?\s)?"
-)
-"""The start of a sentence."""
 
 SAMPLE: Final = Phrases(
     r"\b(?:examples?|samples?|templates?|placeholders?|skeleton|illustration|illustrative|hypothetical|dummy|mock"

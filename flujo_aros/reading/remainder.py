@@ -25,6 +25,7 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
 from flujo_aros.reading.claims import contradicted_by
+from flujo_aros.reading.disowned import disowned_in
 from flujo_aros.reading.grammar import CJK, SENTENCE, SHORT_COMMENT, expression
 from flujo_aros.reading.remarks import MAY_REMARK, Remark, correction_in, doubt_in, remark_in
 from flujo_aros.reading.scalars import WORD, name_words, other_unit
@@ -91,10 +92,14 @@ def is_compared(text: str, start: int, floor: int) -> bool:
     True
     """
     label = label_before(text, start, floor)
-    alone = not has_words(_CLOSING_TAG.sub("", _OPEN_FENCE.sub("", text[floor:start])).replace(label, "", 1))
-    if not (alone and phrases.COMPARED.search(label)):
+    if not (_is_alone(label, text[floor:start]) and phrases.COMPARED.search(label)):
         return False
     return phrases.OWNS.search(label.replace("output", "")) is None
+
+
+def _is_alone(label: str, between: str) -> bool:
+    """Return whether the text between two values consists of a label."""
+    return not has_words(_CLOSING_TAG.sub("", _OPEN_FENCE.sub("", between)).replace(label, "", 1))
 
 
 def is_replacement(text: str, start: int, floor: int) -> bool:
@@ -181,13 +186,9 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
     ]
     if len(every) > 1 and all(_ON_CONDITION.match(label) and not _IS_FINAL.search(label) for label in labels):
         return "several answers are given, each on a condition"
-    for one, two in pairwise(every):
-        if phrases.CHOICE_BETWEEN.search(text[max(one.end, two.start - 100) : two.start]):
-            return "several answers are offered as alternatives"
-        if phrases.NEXT_OUTPUT.search(label_before(text, two.start, one.end)) and phrases.NEXT_INPUT.search(
-            text, one.end, two.start
-        ):
-            return "another input with its own answer follows the answer"
+    rivals = (_rival_pair(text, *pair) for pair in pairwise(zip(every, labels, strict=True)))
+    if (reason := next(filter(None, rivals), None)) is not None:
+        return reason
     denied = phrases.TURNS.search(text, every[-1].end, every[-1].end + _NEAR)
     if denied is not None and denied.start() == every[-1].end:
         return "the words after the last answer say that it is not the answer"
@@ -196,6 +197,19 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
     for other in others:
         if other.start > chosen.start and _takes_over(text, other, max(e for e in ends if e <= other.start)):
             return "another answer follows the one in the higher-ranked place"
+    return None
+
+
+def _rival_pair(text: str, first: tuple[Span, str], second: tuple[Span, str]) -> str | None:
+    """Return the reason why neither of two answers, each with its label, replaces the other one, or None."""
+    (one, label), (two, next_label) = first, second
+    is_same = label == next_label != "" and _is_alone(label, text[one.end : two.start])
+    if is_same and text[one.start : one.end].split() != text[two.start : two.end].split():
+        return f"two answers have the same label: {label[-60:]!r}"
+    if phrases.CHOICE_BETWEEN.search(text[max(one.end, two.start - 100) : two.start]):
+        return "several answers are offered as alternatives"
+    if phrases.NEXT_OUTPUT.search(next_label) and phrases.NEXT_INPUT.search(text, one.end, two.start):
+        return "another input with its own answer follows the answer"
     return None
 
 
@@ -237,6 +251,11 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
         found = beside and f"it is only the value of {label!r}, next to {beside!r}"
     if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start) and has_words(text[: chosen.start]):
         found = _rest_before(text, chosen, others, behind, shape, value)
+    if found is None:
+        near = text[max(0, chosen.start - 2 * _NEAR) : chosen.start]
+        before = "" if others else _OPEN_FENCE.sub("", mask_reasoning(near, unopened=True))
+        disowned = disowned_in(before, _FENCE.sub(" ", _FENCE_END.sub("", behind)))
+        found = disowned and f"the text next to it says that it is not the answer: {_excerpt(disowned, 0)!r}"
     if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start):
         found = _denied_before(text[: chosen.start], shape, value)
     return None if found is None else Issue("$", "leftover", found)

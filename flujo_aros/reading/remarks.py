@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from typing import Final, NamedTuple
 
 from flujo_aros.reading.grammar import SENTENCE, expression
 from flujo_aros.reading.phrases import Phrases
-from flujo_aros.reading.tagger import FIELDS, LETTERS, VALUES, WORDS, Tagger
+from flujo_aros.reading.tagger import FIELDS, LETTERS, LEXICON, VALUES, Tagger
 
 _STATED: Final = (
     # uncertain: "The hours are unclear", "no clear priority", "may need to be updated"
@@ -82,9 +81,7 @@ _STATED: Final = (
 )
 """Orders of classes in a clause that mean doubt.
 
-`A/B` is a word of one of these classes and `A?` an optional one. `~3` stands for up to three words, `-3` for the same
-without a negation, `-` for any number without a negation, `*` for any number without the name of an empty field, and
-`+` for both. `!A,B` means that these do not follow.
+`-` stands for words without a negation, `*` for words without the name of an empty field, and `+` for both.
 """
 _CONSIDERED: Final = (
     # another value: "perhaps the customer is", "the hours could be", "this could also be read as medium"
@@ -281,24 +278,7 @@ _EMPTY: Final = ("EMPTY", "NOT ~2 EMPTY_FIELD")
 
 
 def _rule(pattern: str) -> str:
-    return "".join(_part(token) for token in pattern.split())
-
-
-def _part(part: str) -> str:
-    if part in "^$":
-        return part
-    if part.startswith("!"):
-        return f"(?!{''.join(map(_part, part[1:].split(',')))})"
-    if part[0] == "<":
-        return f"(?<!{_part(part[1:])})"
-    if part == "|":
-        return f"(?:^|{LETTERS['STOP']})"
-    if part in _SPANS:
-        return _SPANS[part]
-    if part[0] in "~-=":
-        return f"{'.' if part[0] == '~' else _NOT_NEGATED if part[0] == '-' else _FOREIGN}{{0,{part[1:]}}}"
-    names = chain.from_iterable(_ALSO.get(name, name).split("/") for name in part.rstrip("?").split("/"))
-    return f"[{''.join(map(LETTERS.__getitem__, names))}]{'?' if part.endswith('?') else ''}"
+    return LEXICON.rule(pattern, _ALSO, _SPANS)
 
 
 _ALSO: Final = {
@@ -312,14 +292,14 @@ _ALSO: Final = {
 """Classes that count as another one, too: a reply in another language has its own names for the fields, so that an
 article stands for one.
 """
-_NOT_NEGATED: Final = f"[^{LETTERS['NOT']}{LETTERS['NO']}]"
-_FOREIGN: Final = f"[^{''.join(LETTERS[n] for n in ('NOT', 'NO', 'I', *FIELDS, *VALUES))}]"
 _SPANS: Final = {
-    "-": f"{_NOT_NEGATED}*",
-    "*": f"[^{LETTERS['EMPTY_FIELD']}]*",
-    "+": f"[^{LETTERS['NOT']}{LETTERS['NO']}{LETTERS['EMPTY_FIELD']}]*",
-    "@": f"[^{''.join(LETTERS[name] for name in ('I', *FIELDS, 'VALUE', 'NUMBER'))}]*",
+    "-": "NOT/NO",
+    "*": "EMPTY_FIELD",
+    "+": "NOT/NO/EMPTY_FIELD",
+    "=": "/".join(("NOT/NO/I", *FIELDS, *VALUES)),
+    "@": "/".join(("I", *FIELDS, "VALUE/NUMBER")),
 }
+"""Spans of words that are none of these."""
 
 
 class _Rules(NamedTuple):
@@ -344,25 +324,21 @@ _IS_RATIONALE: Final = expression("|".join(map(_rule, _RATIONALE)))
 _IS_ABOUT_EMPTY: Final = expression("|".join(map(_rule, _EMPTY)))
 _NAMED: Final = frozenset(map(LETTERS.__getitem__, (*FIELDS, "EMPTY_FIELD", "VALUE", "NUMBER", "CHOICE")))
 _OTHER_TOPICS: Final = frozenset(LETTERS[name] for name in (*FIELDS, "VALUE", "NUMBER", "ASSUMED", "GUESSED"))
-_END: Final = r"\b"
-_SUSPECT: Final = """NOT EXCEPT CEASED MIGHT UNCLEAR DOUBTFUL GUESSED ASSUMED CONFIRM REVIEW MAY PERHAPS OTHERWISE WRONG
-    ANOTHER EXAMPLE HAD_TO WOULD SEVERAL LOW ONLY OR WILL SHOULD TODO WAIT SORRY OOPS EDIT ACTUALLY
-    INSTEAD SLIPPED RETRACTED ERROR IGNORE CHANGE SET RECHECKED SHOULD_HAVE CORRECT EMPTY MAKE_IT
-    ARROW POINTS NO ADD MOVED BETTER VALID SHOULD_BE"""
+_SUSPECT: Final = (
+    "NOT/EXCEPT/CEASED/MIGHT/UNCLEAR/DOUBTFUL/GUESSED/ASSUMED/CONFIRM/REVIEW/MAY/PERHAPS/OTHERWISE/WRONG/ANOTHER/"
+    "EXAMPLE/HAD_TO/WOULD/SEVERAL/LOW/ONLY/OR/WILL/SHOULD/TODO/WAIT/SORRY/OOPS/EDIT/ACTUALLY/INSTEAD/SLIPPED/"
+    "RETRACTED/ERROR/IGNORE/CHANGE/SET/RECHECKED/SHOULD_HAVE/CORRECT/EMPTY/MAKE_IT/ARROW/POINTS/NO/ADD/MOVED/"
+    "BETTER/VALID/SHOULD_BE"
+)
 """Every rule requires a word of one of these classes, or a question mark."""
 
 
-def _any_of(classes: str) -> Iterator[str]:
-    words = (word for name in classes.split() for word in WORDS[name].split() if word[0].isalpha())
-    return (rf"\b{word.rstrip('*').replace('_', ' ')}{'' if word.endswith('*') else _END}" for word in words)
-
-
 MAY_REMARK: Final = Phrases(
-    *_any_of(_SUSPECT),
+    *LEXICON.phrases(_SUSPECT),
     r"[\u0900-\u0dff]+|n['’]t\b|['’](?:d|ll)\b|[-=>]>|<-|[→⇒←?❌✗✘✖👎]",
 )
 """Finds texts that may contain a remark. Most contain none, which one pass shows."""
-_MAY_ASSERT: Final = Phrases(MAY_REMARK.source, *_any_of("IS LATER STATED FROM AMOUNTS AGREE"), r"['’]s\b")
+_MAY_ASSERT: Final = Phrases(MAY_REMARK.source, *LEXICON.phrases("IS/LATER/STATED/FROM/AMOUNTS/AGREE"), r"['’]s\b")
 _OTHERWISE_ABOUT: Final = frozenset(
     map(LETTERS.__getitem__, ("VALUE", "NUMBER", "ANOTHER", "WOULD", "MIGHT", "MAY", "ASIDE"))
 )

@@ -13,14 +13,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import groupby
-from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import TIMES, Shape, fold
 from flujo_aros.numerals import MULTIPLES, NUMERALS, numbers_in
 from flujo_aros.reading.grammar import CJK, expression
+from flujo_aros.reading.lexicon import OTHER_WORD, Lexicon
 from flujo_aros.reading.phrases import word_set
 from flujo_aros.reading.scalars import MONTHS, WORD, Hints, is_unit, name_words, read_amount, read_time
 from flujo_aros.spelling import distance
@@ -248,64 +247,21 @@ WORDS: Final = {
     "COMMA": """, ， 、""",
     "STOP": """- -- > ; : ( ) — – … ： ； （ ）""",
 }
-"""The words of each class. `guess*` is any word that begins like that, `made_up` a group of words."""
+"""The words of each class."""
 FIELDS: Final = ("FIELD", "HOLDS", "LACKS")
 """Fields that have a value: any, and the word for a boolean that is true or false."""
 VALUES: Final = ("VALUE", "NUMBER", "PIECE")
 """Values of the answer: any, one that ends in a digit, and a part of one."""
-LETTERS: Final = {
-    name: chr(ord("\u0100") + index)
-    for index, name in enumerate((*WORDS, *FIELDS, "EMPTY_FIELD", *VALUES, "CHOICE", "OTHER", "WHEN", "PROPER"))
-}
-"""The letter of each class. `CHOICE` is a choice that the answer did not make, `OTHER` another number, code,
-quotation, or spelling of a name, `WHEN` a year or an ordinal, and `PROPER` a proper name.
+LEXICON: Final = Lexicon(WORDS, more=(*FIELDS, "EMPTY_FIELD", *VALUES, "CHOICE", "OTHER", "WHEN", "PROPER"))
+"""`CHOICE` is a choice that the answer did not make, `OTHER` another number, code, quotation, or spelling of a name,
+`WHEN` a year or an ordinal, and `PROPER` a proper name.
 """
-_OTHER_WORD: Final = "."
+LETTERS: Final = LEXICON.letters
+class_of: Final = LEXICON.class_of
 FUNCTION_WORDS: Final = frozenset(
     ["NO", "NOT", "I", "THIS", "FROM", "IS", "IF", "YOU", "BUT", "BECAUSE", "AND", "ONLY", "WHAT", "WOULD"]
 )
 """Classes of words that never count as the name of a field or as a value."""
-
-_CLASS_OF: Final = {word: name for name, words in WORDS.items() for word in words.split()}
-_STEMS: Final = {word[:-1]: name for word, name in _CLASS_OF.items() if word[-1] == "*"}
-_STEM_LENGTHS: Final = sorted(set(map(len, _STEMS)), reverse=True)
-_IN_GROUPS: Final = sorted((word.replace("_", " ") for word in _CLASS_OF if "_" in word), reverse=True)
-_BY_INITIAL: Final = [f"(?={one})(?:{'|'.join(groups)})" for one, groups in groupby(_IN_GROUPS, itemgetter(0))]
-_GROUP: Final = expression(rf"\b(?:{'|'.join(_BY_INITIAL)})\b")
-"""Groups of words, the longer ones first, by their initials, since that is faster than one long alternation."""
-_UNSPACED: Final = expression(
-    "|".join(sorted((word for word in _CLASS_OF if word[0] > "\u3000" and word[0].isalpha()), key=len, reverse=True))
-)
-"""Words of Chinese and Japanese, which have no spaces around them."""
-_WORD: Final = expression(
-    r"[\u0900-\u0dff]+|n['’]t\b|[^\W\d_]+?(?=n['’]t\b)|[^\W_]+(?:[-_][^\W_]+)*(?:['’](?=[^\W\d_]{2}(?<!re|ve|ll)))?|['’](?:s|re|d|m|ll)\b"
-    r"|\x00|(?<=\s)--?(?=\s)|=|<-+|[-=>]>|[←→⇒>;,:()—–…：，；（）、?❌✗✘✖👎]"
-)
-
-
-@lru_cache(maxsize=4096)
-def class_of(word: str) -> str | None:
-    """Return the class of a word in lower case, or None.
-
-    >>> [class_of(word) for word in ("guessed", "never", "table")]
-    ['GUESSED', 'NOT', None]
-    """
-    if (known := _CLASS_OF.get(word)) is not None:
-        return known
-    return next((_STEMS[word[:length]] for length in _STEM_LENGTHS if word[:length] in _STEMS), None)
-
-
-def words_in(text: str) -> list[str]:
-    """Return the words, marks and breaks of a sentence in lower case."""
-    text = text.replace("_", " ").replace("’", "'")
-    text = _GROUP.sub(lambda found: found[0].replace(" ", "_"), text)
-    return _WORD.findall(text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text))
-
-
-def letter_of(word: str) -> str:
-    """Return the letter for the class of a word in lower case."""
-    return LETTERS.get(class_of(word[:_LONGEST_PART]) or "", _OTHER_WORD)  # what is cached must not be long
-
 
 OWN, UNLIKE, LIKE, SURE = range(4)
 """What a word is for a field: its value, or another one that is unlike it, like it, or certainly of that field."""
@@ -433,14 +389,14 @@ class Tagger:
                 says.append(own or {at: how for at, how in means.items() if not self.fields[at].listed})
                 parts.append(f"{sentence[end : found.start()].lower()} {_MARK}")
                 end = found.end()
-        words = words_in("".join((*parts, sentence[end:].lower())))
+        words = LEXICON.words_in("".join((*parts, sentence[end:].lower())))
         known = iter(zip(tags, says, strict=True))
         read = [next(known) if word == _MARK else (self._letter(word), _NOTHING) for word in words]
         return Tagged("".join(tag for tag, _ in read), [said for _, said in read])
 
     def _letter(self, word: str) -> str:
         is_name = word.removesuffix("s") in self._name_words and class_of(word) in _OF_FIELDS
-        return _OTHER_WORD if is_name else letter_of(word)
+        return OTHER_WORD if is_name else LEXICON.letter_of(word)
 
     def _values_in(self, sentence: str) -> Iterator[re.Match[str]]:
         end = _LONGEST_SENTENCE + _LONGEST_PART  # more would cost time that is quadratic in the length of the sentence

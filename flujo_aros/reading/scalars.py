@@ -897,6 +897,10 @@ _DETERMINERS: Final = frozenset({"no", "non", "not", "none"})
 """Choices that negate the noun after them: `no value` is not `no`."""
 _YES: Final = _words("yes true ja oui sí sim да 是 はい")
 _NO: Final = _words("no false nein non não nee нет 否 いいえ")
+TRUTH_WORDS: Final = {
+    True: ("yes", "true", "ja", "oui", "sí", "sim", "да", "是", "はい"),
+    False: ("no", "false", "nein", "non", "não", "nee", "нет", "否", "いいえ"),
+}
 _YES_ALONE: Final = _words(
     "yep yeah wahr vrai verdadero vero verdadeiro tak prawda evet igen kyllä áno ano правда 예 네"
 )
@@ -945,7 +949,7 @@ _OPENS_REMARK: Final = frozenset("([（-–—,，;；")
 
 
 @cache  # compiled on first use: wide ranges take milliseconds to compile, and few replies need the search
-def _token_pattern() -> re.Pattern[str]:
+def token_pattern() -> re.Pattern[str]:
     """Return the pattern of a token: a run of Chinese, Japanese or Korean characters, a word, or a symbol."""
     cjk = "".join(f"{first}-{last}" for first, last in _CJK)
     word = rf"[^\W_{cjk}]+"
@@ -955,7 +959,7 @@ def _token_pattern() -> re.Pattern[str]:
 _CJK: Final = (("\u2e80", "\u9fff"), ("\uac00", "\ud7af"))
 
 
-def _is_cjk(word: str) -> bool:
+def is_cjk(word: str) -> bool:
     """Return whether a word begins with a Chinese, Japanese or Korean character."""
     return any(first <= word[:1] <= last for first, last in _CJK)
 
@@ -1205,7 +1209,7 @@ def _match_word(text: str, named: dict[str, set[Any]], own: frozenset[str], desc
 def _tokens(text: str, known: AbstractSet[str]) -> Iterator[str]:
     """Yield the words of a text, as keys, and its symbols; text without spaces is split if all parts are known."""
     before = ""
-    for match in _token_pattern().finditer(text):
+    for match in token_pattern().finditer(text):
         part = match[0]
         if not part[0].isalnum():
             # A sign at the beginning of a word belongs to the word (`-active`, `!true`), and so does a dash at its end
@@ -1217,7 +1221,7 @@ def _tokens(text: str, known: AbstractSet[str]) -> Iterator[str]:
             yield f"{part}?" if glued else part
         elif _key(part) in known:
             yield _key(part)
-        elif _is_cjk(part):
+        elif is_cjk(part):
             yield from _segments(fold(part), known)
         elif _HYPHEN.search(part):
             yield from (_key(piece) for piece in _HYPHEN.split(part))
@@ -1229,7 +1233,7 @@ def _tokens(text: str, known: AbstractSet[str]) -> Iterator[str]:
 
 def _segments(run: str, known: Iterable[str]) -> Iterator[str]:
     """Yield the words of a run of Chinese or Japanese characters, longest match first."""
-    longest = max((len(word) for word in known if _is_cjk(word)), default=1)
+    longest = max((len(word) for word in known if is_cjk(word)), default=1)
     at = 0
     while at < len(run):
         length = next(
@@ -1253,7 +1257,7 @@ def _is_letter_in_a_sentence(tokens: list[str], at: int, length: int, text: str,
     It counts on its own, in brackets, or after a label: `(B)`, `Answer: B`, `Option B`.
     """
     letter = "".join(tokens[at : at + length])
-    if len(letter) > 1 or not letter.isalpha() or _is_cjk(letter):
+    if len(letter) > 1 or not letter.isalpha() or is_cjk(letter):
         return False
     words = [token for token in tokens if token[:1].isalnum()]
     in_brackets = at > 0 and tokens[at - 1] in "([" and tokens[at + 1 : at + 2] in ([")"], ["]"])

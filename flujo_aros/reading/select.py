@@ -17,7 +17,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -87,9 +87,10 @@ from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, Tex
 from flujo_aros.reading.payload import LenientParser, event_of, is_example
 from flujo_aros.reading.remainder import Span
 from flujo_aros.reading.runaway import MOST_BLANK
-from flujo_aros.reading.scalars import ANNOUNCING, FOREIGN, SURROGATE, announced, boolean_word, read_number
+from flujo_aros.reading.scalars import ANNOUNCING, FOREIGN, SURROGATE, announced, boolean_word, name_words, read_number
 from flujo_aros.reading.scanner import CODE, FENCE, INLINE, LINES, Scanner
 from flujo_aros.reading.stated import OFFERS, is_limited, statements, without_courtesies
+from flujo_aros.reading.verdicts import find_verdict, stated_words
 
 T = TypeVar("T")
 
@@ -847,15 +848,14 @@ class Search(Generic[T]):
         """Return the scalar that a sentence or a line of a longer reply states. No other one may give a different
         value.
         """
-        choices = self.shape.choices
-        counts = choices is None and "boolean" not in self.shape.types
-        units = statements(text, counts=counts) if len(text) <= _LONGEST_SCALAR else []
-        if not units or _DECLINED.search(text):
+        if len(text) > _LONGEST_SCALAR or _DECLINED.search(text):
             return None
+        if named := stated_words(self.shape):
+            return self._find_verdict(text, named)
         chosen: Candidate[T] | None = None
         values: list[object] = []
         beside: list[object] = []  # `Start: 3` beside `End: 5`
-        for start, end, apart in units:
+        for start, end, apart in statements(text):
             candidate = self._scalar(Span(start, end), text)
             if candidate is None or candidate.valid is None or not candidate.fits:
                 colon = text.find(":", start, end)
@@ -864,13 +864,26 @@ class Search(Generic[T]):
                     beside.append(as_json(other.valid.value, None))
                 continue
             values.append(as_json(candidate.valid.value, None))
-            if apart and not is_limited(text[end:], values[-1], choices):
+            if apart and not is_limited(text[end:]):
                 candidate.edits.append(Edit("stated-value", Risk.INFERRED, start, end, text[start:end].strip(), "$"))
                 chosen = candidate
         if chosen is None or any(value != values[0] for value in values):
             return None
         in_a_record = any(value != values[0] for value in beside)
         return None if in_a_record and not phrases.LABEL_AT_END.search(text[: chosen.start]) else chosen
+
+    def _find_verdict(self, text: str, named: Mapping[str, str | bool]) -> Candidate[T] | None:
+        """Return the choice or the boolean that a reply in sentences states."""
+        found = find_verdict(text, named, frozenset(name_words(self.shape.note)))
+        if found is None:
+            return None
+        value, start, end = found
+        kind, code = (LITERAL, "boolean-word") if isinstance(value, bool) else (STRING, "enum-word")
+        said = str(value).lower() if isinstance(value, bool) else value
+        edits = [Edit(code, Risk.INFERRED, start, end, said, "$")] if text[start:end] != said else []
+        edits.append(Edit("stated-value", Risk.INFERRED, start, end, text[start:end], "$"))
+        candidate = self._of_node(Node(kind, value, start, end), edits)
+        return candidate if candidate.fits else None
 
     def _scalar_in_union(self) -> Reading[T] | None:
         """Read the entire text as a scalar, for a contract that allows one among other types."""
@@ -900,7 +913,8 @@ class Search(Generic[T]):
         if not body or (self.shape.allows("string") and _DECLINED.search(body)):
             return None
         found = self._decide_scalar(Node(STRING, body, *self._place(body)), edits)
-        texts = self.shape.allows("string") and all(part.format != DECIMAL for part in self.shape.branches)
+        free = self.shape.allows("string") and not stated_words(self.shape)
+        texts = free and all(part.format != DECIMAL for part in self.shape.branches)
         if found is None and not (texts or self.shape.allows("object") or self.shape.allows("array")):
             text = without_courtesies(mask_reasoning(self.text, unopened=True))
             said = self._scalar(Span(0, len(text)), text)

@@ -1,30 +1,28 @@
-"""Finds where a longer reply states a scalar: in a separate sentence or line that the rest only explains.
+"""Finds where a longer reply states a number, a date or a time: in a sentence or line that the rest only explains.
 
-`Sentiment: negative`, a blank line and the reason; or a few sentences, and at the end `Final answer: C`.
+`Total: 17`, a blank line and the reason; or a few sentences, and at the end `The answer is 17.` Choices and booleans
+are words of the sentences themselves: see `verdicts`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from flujo_aros.reading import phrases
 from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.scalars import announces
 
 _LINE: Final = expression(r"[^\n]+")
-_NEXT_SENTENCE: Final = expression(
-    r"(?<=[^\W\d_][.!?])[ \t]|(?<=[^\W\d_][.!?]\*\*)[ \t]|(?<=[。！？])(?=.)|(?:(?<=\byes)|(?<=\bno))(?:,| [–—-])[ \t]"
-    r"|(?-i:(?<=\b[A-Z][).:]))[ \t]",
-    re.I,
-)
+_NEXT_SENTENCE: Final = expression(r"(?<=[^\W\d_][.!?])[ \t]|(?<=[^\W\d_][.!?]\*\*)[ \t]|(?<=[。！？])(?=.)")
 _FENCE: Final = ("```", "~~~")
 _FENCE_BEFORE: Final = expression(r"(?:```|~~~)[\w+-]*\s*\Z")
 _MOST: Final = 200
 _POLITE: Final = expression(
     r"\A\s*(?:(?:sure|certainly|of course|absolutely|ok(?:ay)?|understood|got it|hello|hi)(?: there| thing)?[!.,]\s)+"
-    r"|(?:\A|(?<=[.!?\n]\s)|(?<=\n))(?:(?:therefore|thus|hence|so|overall|in conclusion|based on [\w ]{1,40}),?\s"
+    r"|(?:\A|(?<=[.!?\n]\s)|(?<=\n))(?:(?:therefore|thus|hence|so(?! far\b)|overall|in conclusion"
+    r"|based on [\w ]{1,40}),?\s"
     r"|i(?: would|['’]d) (?:classify|rate|label|categori[sz]e|describe|call) (?:this|it|the \w+) as\s"
     r"|i (?:choose|pick|select)\s)",
     re.I,
@@ -43,16 +41,9 @@ _LIMITS: Final = expression(
     r"|i(?:['’]ll|['’]d|['’]m| (?:can|could|will|would|am|have|see|understand))|sure)\b",
     re.I,
 )
-"""Words after a statement that limit it, or show that it only answers a request: `Yes, I can do that.`"""
-_OPPOSITE: Final = {
-    True: expression(r"\bfalse\b|\bno\b\W*(?:[.,!\n]|\Z)", re.I),
-    False: expression(r"\btrue\b|\byes\b\W*(?:[.,!\n]|\Z)", re.I),
-}
+"""Words after a statement that limit it, or show that it only answers a request."""
 _DIGIT: Final = expression(r"\d")
 _SENTENCE: Final = expression(r"[.!?]\s|\n")
-_A_WORD: Final = 2
-"""The maximum length of a choice that may be a word of a sentence (`a`, `no`), so its case must match."""
-_NO_ARTICLE: Final = r"(?![\w'’-])(?!(?<=\bA) (?!is|are|was|and|or|would|could|may|might)[a-z])"
 _CONTINUES: Final = expression(r"\n[ \t]*[a-z](?![\w ]{0,40}[:：])")
 _COPULA: Final = expression(r"\b(?:is|are|ist|sind|lautet|est|es)\b", re.I)
 
@@ -65,13 +56,13 @@ def without_courtesies(text: str) -> str:
     return text if offer is None else text[: offer.start()].ljust(len(text))
 
 
-def statements(text: str, *, counts: bool) -> list[tuple[int, int, bool]]:
+def statements(text: str) -> list[tuple[int, int, bool]]:
     """Return the start and end of the sentences and lines of a text, or an empty list if there are too many.
 
     The third value says whether it is separate and in a place where answers are given: alone in a fence, after a label,
     or at the beginning or end of the reply.
 
-    A number at the beginning of a paragraph (`counts`) may number it, so it must be in a separate paragraph.
+    A number at the beginning of a paragraph may number it, so it must be in a separate paragraph.
     """
     places = list(_units(text))
     if len(places) > _MOST:
@@ -84,8 +75,7 @@ def statements(text: str, *, counts: bool) -> list[tuple[int, int, bool]]:
         labelled = any(mark in text[start:end] for mark in ":：") and not _CONTINUES.match(behind)
         says_so = labelled or _COPULA.search(text, start, end) is not None
         introduced = not at or before.endswith((*".!?>*。！？", *_FENCE)) or announces(text[slice(*places[at - 1])])
-        sentence = not counts and text[end - 1] in ".!*:)。！"
-        ends = labelled or sentence or not behind or behind.startswith(("\n\n", "\n```", ", ", "- ", "– ", "— "))
+        ends = labelled or not behind or behind.startswith(("\n\n", "\n```", ", ", "- ", "– ", "— "))
         found.append((start, end, (fenced or says_so or (introduced and at in (0, last))) and ends))
     return found
 
@@ -102,18 +92,12 @@ def _units(text: str) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def is_limited(behind: str, value: object, choices: tuple[Any, ...] | None) -> bool:
-    """Return whether the words after a statement limit it, or name another of the choices.
+def is_limited(behind: str) -> bool:
+    """Return whether the words after a number, date or time limit it, or give another one on a condition.
 
-    >>> is_limited(" But it could also be low.", "high", ("low", "high"))
-    True
+    >>> [is_limited(behind) for behind in (" But only in May.", " 7 if you count the goose.", " 4 + 2 = 6.")]
+    [True, True, False]
     """
     if _LIMITS.match(behind) or phrases.BOTH.search(behind):
         return True
-    if isinstance(value, bool):
-        return "?" in behind or _OPPOSITE[value].search(behind) is not None
-    if choices is None:
-        return any(_DIGIT.search(said) and phrases.CONDITION.search(said) for said in _SENTENCE.split(behind))
-    others = [(choice, len(choice) > _A_WORD) for choice in choices if isinstance(choice, str) and choice != value]
-    said = ((rf"(?<![\w'’-]){re.escape(other)}{_NO_ARTICLE}", re.I if long else 0) for other, long in others)
-    return any(re.search(pattern, behind, flags) for pattern, flags in said)
+    return any(_DIGIT.search(said) and phrases.CONDITION.search(said) for said in _SENTENCE.split(behind))

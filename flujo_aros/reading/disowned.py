@@ -320,7 +320,8 @@ def disowned_in(before: str, behind: str) -> str | None:
     before, behind = before[-_NEAR:], behind[:_MOST]
     if not (_MAY_DISOWN.may_match(before) or _MAY_DISOWN.may_match(behind)):
         return None
-    introduction, following = _tagged(before, _LAST), _tagged(behind, _ALL)
+    introduction = [(each, _tags(each)) for each in _sentences(before)[-_SENTENCES:]]
+    following = [(each, _tags(each) if _MAY_DISOWN.may_match(each) else "") for each in _sentences(behind)]
     label, first, every = introduction[-1:], following[:1], (*introduction, *following)
     for sentences, rules in ((every, _IS_BESIDE), (label, _IS_BEFORE), (first, _IS_BEHIND)):
         for sentence, tags in sentences:
@@ -333,19 +334,18 @@ def disowned_in(before: str, behind: str) -> str | None:
     return None
 
 
-def _tagged(text: str, part: slice) -> list[tuple[str, str]]:
-    """Return sentences of a text with their tags, which end in one break; suspect ones alone have tags."""
-    sentences = [each for each in SENTENCE.split(text) if any(map(str.isalpha, each))][part]
-    return [
-        (each, _END.sub(_STOP, _LEXICON.tags(each), count=1) if _MAY_DISOWN.may_match(each) else "")
-        for each in sentences
-    ]
+def _sentences(text: str) -> list[str]:
+    return [each for each in SENTENCE.split(text) if any(map(str.isalpha, each))]
+
+
+def _tags(sentence: str) -> str:
+    """Return the tags of a sentence, which end in one break."""
+    return _END.sub(_STOP, _LEXICON.tags(sentence), count=1)
 
 
 _STOP: Final = _LEXICON.letters["STOP"]
 _NEAR: Final = 300
-"""The number of characters before an object that are read, and of them the last sentences."""
+_SENTENCES: Final = 2
+"""The number of characters, and of sentences in them, that are read before an object."""
 _MOST: Final = 2_000
-"""The number of characters after it."""
-_LAST: Final = slice(-2, None)
-_ALL: Final = slice(None)
+"""The number of characters that are read after it."""

@@ -17,7 +17,11 @@ from pydantic_ai.exceptions import (
     ContentFilterError,
     FallbackExceptionGroup,
     ModelAPIError,
+    ModelAuthenticationError,
+    ModelContextWindowExceededError,
     ModelHTTPError,
+    ModelNotFoundError,
+    ModelQuotaExceededError,
     UnexpectedModelBehavior,
     UsageLimitExceeded,
 )
@@ -382,6 +386,10 @@ _FAILED_ON_A_REPLY: Final = ("json_validate_failed", "tool_use_failed")
 """Error codes that always concern a reply, regardless of the message."""
 _FORM_REFUSED: Final = (400, 422, 500)
 """HTTP statuses of requests that the provider understands but cannot serve in this format (llama.cpp uses 500)."""
+_NOT_ABOUT_FORM: Final = (ModelQuotaExceededError, ModelAuthenticationError, ModelNotFoundError)
+"""Errors that some providers answer with one of these statuses, although another form would not help."""
+_TOO_LONG: Final = "exceed_context_size_error"
+"""The `type` of llama.cpp's error about a prompt that is longer than the context, which pydantic-ai does not know."""
 _PAGE: Final = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)", re.IGNORECASE)
 _ENVELOPES: Final = ("chat.completion", "chat.completion.chunk", "text_completion", "response")
 """The `object` types of reply envelopes in OpenAI's APIs."""
@@ -443,7 +451,7 @@ def may_retry_as_plain_text(error: Exception, *, form_sent: bool) -> bool:
     """Return whether the error concerns the requested form, so that the same model may still answer in plain text.
 
     `form_sent` means that the provider was asked to enforce a schema or JSON. A provider that is busy, unreachable or
-    denies access would fail again.
+    denies access would fail again, and a prompt that is too long would only become longer.
     """
     if isinstance(error, FallbackExceptionGroup):
         return any(may_retry_as_plain_text(inner, form_sent=form_sent) for inner in error.exceptions)
@@ -451,17 +459,27 @@ def may_retry_as_plain_text(error: Exception, *, form_sent: bool) -> bool:
         return not isinstance(error, (ContentFilterError, _CUT))
     if _details(error).get("code") in _FAILED_ON_A_REPLY:
         return True
-    if not form_sent or not isinstance(error, ModelHTTPError) or error.status_code not in _FORM_REFUSED:
+    if not form_sent or not isinstance(error, ModelHTTPError) or not _may_concern_form(error):
         return False
     words = str(error.body).lower()
     return rejects_schema(error) or not any(word in words for word in _CONTENT_WORDS)
+
+
+def _may_concern_form(error: ModelHTTPError) -> bool:
+    known = isinstance(error, _NOT_ABOUT_FORM) or _is_too_long(error)
+    return error.status_code in _FORM_REFUSED and not known
+
+
+def _is_too_long(error: Exception) -> bool:
+    """Return whether the provider rejects a prompt because it is longer than the context of the model."""
+    return isinstance(error, ModelContextWindowExceededError) or _details(error).get("type") == _TOO_LONG
 
 
 def rejects_schema(error: Exception) -> bool:
     """Return whether the provider rejects the JSON Schema itself: too large, too deep, or with unsupported keywords."""
     if isinstance(error, FallbackExceptionGroup):
         return any(rejects_schema(inner) for inner in error.exceptions)
-    if not isinstance(error, ModelHTTPError) or error.status_code not in _FORM_REFUSED:
+    if not isinstance(error, ModelHTTPError) or not _may_concern_form(error):
         return False
     if _details(error).get("code") in _FAILED_ON_A_REPLY:
         return False
@@ -506,6 +524,8 @@ def sentence(error: Exception) -> str:
     """Return one sentence about an error in `PROVIDER_FAULTS`, without secrets of known kinds."""
     if isinstance(error, FallbackExceptionGroup):
         return f"every model failed: {'; '.join(sentence(inner) for inner in error.exceptions)}"
+    if isinstance(error, ModelAPIError) and _is_too_long(error):
+        return f"the prompt is too long for {error.model_name}: {detail_of(error)}"
     if isinstance(error, ModelHTTPError):
         return f"the provider of {error.model_name} answered HTTP {error.status_code}: {detail_of(error)}"
     if isinstance(error, ModelAPIError):
@@ -514,6 +534,8 @@ def sentence(error: Exception) -> str:
 
 
 def _issue_code(error: Exception) -> str:
+    if _is_too_long(error):
+        return "prompt_too_long"
     if isinstance(error, ModelHTTPError):
         return f"http_{error.status_code}"
     if isinstance(error, ModelAPIError):

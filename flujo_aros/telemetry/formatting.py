@@ -42,6 +42,7 @@ _NEXT_OF: Final = {
         "Change what the provider's message names: the input, the model, or a setting.",
     ),
     **dict.fromkeys(("http_401", "http_403"), "Check the API key of this provider, and which models it may use."),
+    "prompt_too_long": "Shorten the input, or use a model with a larger context.",
     "http_404": "Check the model's name, and the address of the server.",
     "not_complete": "Raise max_iterations, or say in the prompt when to send the completion signal.",
 }

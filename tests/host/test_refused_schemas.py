@@ -6,7 +6,12 @@ from contextlib import aclosing
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, AgentRunResultEvent, BinaryContent, NativeOutput, PromptedOutput, ToolOutput
-from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.exceptions import (
+    ModelAuthenticationError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelQuotaExceededError,
+)
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.output import OutputObjectDefinition
@@ -80,6 +85,35 @@ def test_an_image_that_the_model_does_not_take_is_one_error_and_is_not_sent_agai
     assert (run.status.value, model.calls) == ("failed", 1)
     assert run.steps[0].outcome.issues[0].message.endswith(message)
     assert len(run.steps[0].outcome.issues) == 1
+
+
+TOO_LONG = "This model's maximum context length is 8192 tokens, with 9000 in the messages and 80 in the schema."
+
+
+@pytest.mark.parametrize(
+    ("category", "body", "code"),
+    [
+        (ModelContextWindowExceededError, {"message": TOO_LONG, "code": "context_length_exceeded"}, "prompt_too_long"),
+        (None, {"message": "the request is too large", "type": "exceed_context_size_error"}, "prompt_too_long"),
+        (ModelQuotaExceededError, {"message": "Your credit balance is too low."}, "http_400"),
+        (ModelAuthenticationError, {"message": "API key not valid."}, "http_400"),
+    ],
+)
+def test_an_error_that_another_form_cannot_cure_is_not_retried(category, body, code):
+    error = ModelHTTPError.for_category(category, status_code=400, model_name="m", body={"error": body})
+    model = ScriptedModel(error, GOOD)
+    agent = AgentSpec(model="openai:x", output_schema=Item.model_json_schema(), output_mode="native")
+    run = Runner(Step("look", agent=agent, retries=2), models=model).run_sync("x")
+    assert (run.status.value, model.calls) == ("failed", 1)
+    assert [issue.code for issue in run.steps[0].outcome.issues] == [code]
+
+
+def test_a_prompt_that_is_too_long_is_named_in_the_message():
+    body = {"error": {"message": TOO_LONG, "code": "context_length_exceeded"}}
+    category = ModelContextWindowExceededError
+    error = ModelHTTPError.for_category(category, status_code=400, model_name="m", body=body)
+    run = Runner(Step("look", agent=AgentSpec(model="openai:x")), models=ScriptedModel(error)).run_sync("x")
+    assert run.steps[0].outcome.headline() == f"provider: the prompt is too long for m: {TOO_LONG}"
 
 
 async def by_run(agent):

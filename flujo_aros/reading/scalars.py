@@ -1128,9 +1128,14 @@ def _match_text(text: str, shape: Shape, hints: Hints) -> Choice | None:
     named: dict[str, set[Any]] = {}
     for name, choice in pairs:
         named.setdefault(_key(name), set()).add(choice)
+    american: dict[str, set[Any]] = {}
+    for key, same in named.items():
+        american.setdefault(_americanize(key), set()).update(same)
+    named |= {key: same for key, same in american.items() if key not in named}
     bare = _key(_strip_decoration(text))
-    if bare and len(named.get(bare, ())) == 1:
-        return Choice(next(iter(named[bare])), "enum-case")
+    found = named.get(bare) or named.get(_americanize(bare), ())
+    if bare and len(found) == 1:
+        return Choice(next(iter(found)), "enum-case")
     return _match_word(text, named, frozenset(hints.names) or _SUBJECTS, hints.described)
 
 
@@ -1144,6 +1149,44 @@ def _key(text: str) -> str:
     last = inner[-1:] if inner[-1:] in "-/" else ""
     slash = "/" if "/" in inner[1:-1] and len(fold(inner)) <= _ABBREVIATED else ""
     return f"{lead}{fold(inner)}{last}{slash}{kept}"
+
+
+_SPELLINGS: Final = tuple(
+    (expression(both, re.I), american, either)
+    for both, american, either in (
+        (r"(cancel|label|travel|model|signal|level|total|fuel|channel|dial)l?(?=ed|ing|er)", r"\1", r"\1l?"),
+        (r"(col|behavi|fav|hon|lab|neighb|harb|hum|rum|od|flav|vap|arm)ou?r", r"\1or", r"\1ou?r"),
+        (r"gr[ae]y", "gray", "gr[ae]y"),
+        (r"(?<=[a-z]{4})i[sz](?=e|ing|ation)", "iz", "i[sz]"),
+        (r"(anal|paral|catal)y[sz](?=e|ing)", r"\1yz", r"\1y[sz]"),
+        (r"(cent|theat|fib)(?:re|er)", r"\1er", r"\1(?:re|er)"),
+        (r"(defen|offen|licen|preten)[cs](?=e)", r"\1s", r"\1[cs]"),
+        (r"(catal|dial|anal)og(?:ue)?", r"\1og", r"\1og(?:ue)?"),
+        (r"(enro|fulfi|insta)ll?(?=ment)", r"\1ll", r"\1ll?"),
+        (r"(judg|acknowledg)e?(?=ment)", r"\1", r"\1e?"),
+    )
+)
+"""Words that are spelled in two ways: an expression for both, the American one, and an expression for both that is the
+same for each word.
+"""
+
+
+def _americanize(key: str) -> str:
+    """Return a word in lower case in its American spelling."""
+    for both, american, _ in _SPELLINGS:
+        key = both.sub(american, key)
+    return key
+
+
+def spellings(word: str) -> str:
+    """Return an expression for the American and the British spelling of an escaped word, in any letter case.
+
+    >>> [spellings(word) for word in ("cancelled", "grey", "filled")]
+    ['cancell?ed', 'gr[ae]y', 'filled']
+    """
+    for both, _, either in _SPELLINGS:
+        word = both.sub(either, word)
+    return word
 
 
 _ABBREVIATED: Final = 3
@@ -1246,8 +1289,10 @@ def _segments(run: str, known: Iterable[str]) -> Iterator[str]:
 def _choice_at(tokens: list[str], at: int, named: dict[str, set[Any]]) -> tuple[int, set[Any]]:
     for length in range(min(_MOST_WORDS, len(tokens) - at), 0, -1):
         run = tokens[at : at + length]
-        if all(word[:1].isalnum() for word in run) and "".join(run) in named:
-            return length, named["".join(run)]
+        if all(word[:1].isalnum() for word in run):
+            key = "".join(run)
+            if found := named.get(key) or named.get(_americanize(key)):
+                return length, found
     return 1, set()
 
 

@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 from flujo_aros.contract import Shape, fold
 from flujo_aros.reading.grammar import CJK, expression
 from flujo_aros.reading.phrases import word_set
-from flujo_aros.reading.scalars import TRUTH_WORDS, is_cjk, token_pattern
+from flujo_aros.reading.scalars import TRUTH_WORDS, is_cjk, spellings, token_pattern
 
 # Languages: English, German, French, Spanish, Italian, Portuguese, Dutch, Polish, Russian, Turkish, Chinese, Japanese,
 # Korean. Several words of a phrase are joined by `_`. A word of several classes belongs to the last one.
@@ -798,12 +798,12 @@ def _is_quoted(text: str, found: re.Match[str]) -> bool:
 def _spelled(names: tuple[str, ...]) -> tuple[re.Pattern[str], list[str]]:
     """Return the pattern of all choices as whole words, and the name that each of its groups spells."""
     ordered = sorted(names, key=len, reverse=True)
-    parts = ([re.escape(part) for part in re.split(r"[\s_-]+", name) if part] for name in ordered)
-    spellings = "|".join(f"({_JOINED.join(part) or '(?!)'})" for part in parts)
+    exact = [_JOINED.join(re.escape(part) for part in re.split(r"[\s_-]+", name) if part) or "(?!)" for name in ordered]
     edge = rf"[^\W_{CJK}]"
     before = rf"(?<!{edge})(?<!{edge}[-‐‑/#+.~'’])(?<![~/#<$-])"
     behind = rf"(?!{edge})(?![+#~%/<]|[-‐‑]{edge}|(?<=(?<!{edge}).)['’][aeiouhàâéèêîôûœ])"
-    return re.compile(rf"{before}(?:{spellings}){behind}", re.I), ["", *ordered]
+    groups = "|".join(f"({pattern})" for pattern in (*exact, *map(spellings, exact)))
+    return re.compile(rf"{before}(?:{groups}){behind}", re.I), ["", *ordered, *ordered]
 
 
 _JOINED: Final = r"[\s_‐‑-]{1,2}"

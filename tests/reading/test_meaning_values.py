@@ -1320,3 +1320,30 @@ def test_words_that_only_resemble_a_placeholder_are_a_value(name: str) -> None:
 )
 def test_a_command_of_a_formula_is_no_network_share(written: str, meant: str) -> None:
     assert read(f'{{"name": "{written}"}}', Person).value.name == meant
+
+
+@pytest.mark.parametrize(
+    ("said", "choice"),
+    [
+        ("cancelled", "canceled"),
+        ("Canceled", "cancelled"),
+        ("grey", "gray"),
+        ("order canceled", "order_cancelled"),
+        ("unauthorized", "unauthorised"),
+        ("Behavioural", "behavioral"),
+        ("The status is cancelled.", "canceled"),
+    ],
+)
+def test_american_and_british_spellings_are_the_same_choice(said: str, choice: str) -> None:
+    field = {"type": "object", "properties": {"status": {"enum": [choice, "open"]}}, "required": ["status"]}
+    outcome = read(json.dumps({"status": said}), field)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value == {"status": choice}
+    assert {repair.code for repair in outcome.repairs} <= {"enum-case", "enum-word"}
+
+
+def test_two_spellings_that_are_both_choices_stay_apart() -> None:
+    assert read('{"shade": "Grey"}', {"properties": {"shade": {"enum": ["gray", "grey"]}}}).value == {"shade": "grey"}
+    assert read("It rained, so the answer is grey.", {"enum": ["gray", "grey"]}).value == "grey"
+    assert read("It rained, so the answer is cancelled.", {"enum": ["canceled", "open"]}).value == "canceled"
+    assert isinstance(read('"filed"', {"enum": ["filled", "open"]}), Rejected)

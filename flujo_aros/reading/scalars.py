@@ -1133,7 +1133,7 @@ def _match_text(text: str, shape: Shape, hints: Hints) -> Choice | None:
         american.setdefault(_americanize(key), set()).update(same)
     named |= {key: same for key, same in american.items() if key not in named}
     bare = _key(_strip_decoration(text))
-    found = named.get(bare) or named.get(_americanize(bare), ())
+    found = named.get(bare) or named.get(_americanize(bare)) or set()
     if bare and len(found) == 1:
         return Choice(next(iter(found)), "enum-case")
     return _match_word(text, named, frozenset(hints.names) or _SUBJECTS, hints.described)

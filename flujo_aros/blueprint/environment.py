@@ -247,20 +247,35 @@ class Chosen:
                 near = nearest(name, self.known)
                 raise UsageError(f"the blueprint has no agent or model called {name!r}{near}")
 
-    def put_into(self, root: Node, note: Callable[[Place, str], None]) -> Node:
-        """Return the blueprint with the chosen models instead of its own."""
+    def put_into(self, root: Node, note: Callable[[Place, str], None], unneeded: Callable[[Place], None]) -> Node:
+        """Return the blueprint with the chosen models instead of its own. `unneeded` gets the place of each model that
+        is replaced, or listed in a profile and not used.
+        """
         profile = self._profile(root, note)
-        if not (profile or self.every or self.instead):
-            return root  # unchanged: an editor of the document refers to each node
+        listed = root.members.get("profiles")
+        unused = {node.place for node in listed.walk()} if listed is not None else set[Place]()
+
+        def model(name: str, written: Node) -> Node:
+            given = self.instead.get(name) or self.instead.get(str(written.value)) or self.every
+            found = profile.get(name) or profile.get("*") if given is None else replace(written, value=given)
+            if found is None:
+                return written
+            unneeded(written.place)
+            unused.discard(found.place)
+            return found
 
         def chosen(key: str, node: Node) -> Node:
             if key == "agents":
-                return node.mapped(lambda name, each: self._agent(each, name, profile))
-            return self._choose_inside(node, profile) if key == "steps" else node
+                return node.mapped(lambda name, each: self._agent(each, name, model))
+            return self._choose_inside(node, model) if key == "steps" else node
 
-        return root.mapped(chosen)
+        if profile or self.every or self.instead:  # otherwise unchanged: an editor of the document refers to each node
+            root = root.mapped(chosen)
+        for place in unused:
+            unneeded(place)
+        return root
 
-    def _profile(self, root: Node, note: Callable[[Place, str], None]) -> Mapping[str, str]:
+    def _profile(self, root: Node, note: Callable[[Place, str], None]) -> Mapping[str, Node]:
         """Return the models of the selected profile by the names of agents; `*` is the one for all others."""
         profiles = root.members.get("profiles")
         name = self.profile or os.environ.get(PROFILE) or None
@@ -283,30 +298,28 @@ class Chosen:
             return {}
         found = known[name]
         if isinstance(found.value, str):
-            return {"*": found.value}
-        return {agent: each.value for agent, each in found.members.items() if isinstance(each.value, str)}
+            return {"*": found}
+        return {agent: each for agent, each in found.members.items() if isinstance(each.value, str)}
 
-    def _agent(self, node: Node, name: str, profile: Mapping[str, str]) -> Node:
+    def _agent(self, node: Node, name: str, model: Callable[[str, Node], Node]) -> Node:
         written = node.members.get("model") if isinstance(node.value, dict) else None
         if written is None or not isinstance(written.value, str):
             return node
         self.known.update({written.value, *([name] if name else [])})
         self.used.update({written.value, name} & self.instead.keys())
-        chosen = self.instead.get(name) or self.instead.get(written.value) or self.every
-        chosen = chosen or profile.get(name) or profile.get("*") or written.value
-        return replace(node, value={**node.members, "model": replace(written, value=chosen)})
+        return replace(node, value={**node.members, "model": model(name, written)})
 
-    def _choose_inside(self, node: Node, profile: Mapping[str, str]) -> Node:
+    def _choose_inside(self, node: Node, model: Callable[[str, Node], Node]) -> Node:
         """Return a step, or a part of one, with the chosen models in the agents inside it."""
         uses = node.members.get("uses")
         asks = uses is not None and str(uses.value).endswith(_ASKS)
 
         def chosen(key: str, each: Node) -> Node:
             if key == "params" and asks:
-                return self._agent(each, "", profile)
-            return each if key in _KEPT else self._choose_inside(each, profile)
+                return self._agent(each, "", model)
+            return each if key in _KEPT else self._choose_inside(each, model)
 
-        return self._agent(node.mapped(chosen), "", profile)
+        return self._agent(node.mapped(chosen), "", model)
 
 
 _KEPT: Final = frozenset({"input", "params", "output_schema", "input_schema", "schema", "message", "meta", "checks"})

@@ -258,7 +258,7 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
         code = Code.UNREADABLE if root.value is None else Code.INVALID
         loading.note(root.place, "a blueprint is a mapping with `steps:`", code)
         return None
-    root = loading.chosen.put_into(root, loading.note)
+    root = loading.chosen.put_into(root, loading.note, loading.needs_no_variable)
     parts = root.members
     for key in ("agent", "agents"):
         if isinstance(getattr(member(root, key, "model"), "value", None), str):
@@ -340,7 +340,7 @@ def _load_import(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipel
     if isinstance(node.value, dict):
         chosen = loading.chosen.of_import()
         inner = Loading(loading.source, loading.folder, loading.allow, lenient=loading.lenient, chosen=chosen)
-        inner.environment = loading.environment
+        inner.environment, inner.unset = loading.environment, loading.unset
         try:
             return _pipeline(node, inner, files)
         finally:

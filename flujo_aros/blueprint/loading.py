@@ -351,6 +351,10 @@ class Loading:
         """Record that an environment variable is not set."""
         self.unset.append(problem(place, what))
 
+    def needs_no_variable(self, place: Place) -> None:
+        """Forget the unset variables at this place: its value is not used."""
+        self.unset[:] = (each for each in self.unset if each.place != place)
+
     def doubt(self, place: Place, what: str | UsageError, code: Code | None = None) -> None:
         """Record an error; in lenient mode the blueprint still loads, and its run fails before it starts."""
         (self.cannot_run if self.lenient else self.note)(place, what, code)

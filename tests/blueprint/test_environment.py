@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from flujo_aros import BlueprintError, Journal, Map, Pipeline, Runner, Step, load_blueprint
+from flujo_aros import AgentSpec, BlueprintError, Journal, Map, Pipeline, Runner, Step, load_blueprint
 from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.lint import lint_text
@@ -166,3 +167,55 @@ def test_no_value_of_the_environment_is_written_down(tmp_path: Path) -> None:
         run = Runner(pipeline, models=models, journal=journal).run_sync("who?")
     assert run.output == "I belong to team-blue-4711."
     assert b"team-blue" not in (tmp_path / "runs.sqlite").read_bytes()
+
+
+PROFILES = (
+    """\
+profiles: {test: "local:t", mixed: {sorter: "${AROS_TEST_PROFILE}"}, other: "${AROS_TEST_OTHER}"}
+"""
+    + AGENT % 'model: "${AROS_TEST_NONE}"'
+)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"models": "local:t"},
+        {"models": {"sorter": "local:t"}},
+        {"profile": "test"},
+        {"profile": "other", "models": {"sorter": "local:t"}},
+    ],
+)
+def test_the_variable_of_a_model_that_is_replaced_need_not_be_set(chosen: dict[str, Any]) -> None:
+    agent = sorter(parse_blueprint(PROFILES, **chosen)).agent
+    assert isinstance(agent, AgentSpec)
+    assert agent.model == "local:t"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "variable", "line"),
+    [
+        ({}, "AROS_TEST_NONE", 3),
+        ({"profile": "mixed"}, "AROS_TEST_PROFILE", 1),
+        ({"profile": "other"}, "AROS_TEST_OTHER", 1),
+    ],
+)
+def test_only_the_variables_of_the_models_in_use_must_be_set(chosen: dict[str, Any], variable: str, line: int) -> None:
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(PROFILES, **chosen)
+    (finding,) = caught.value.findings
+    assert finding.place is not None
+    assert (finding.place.line, variable in finding.message) == (line, True)
+
+
+@pytest.mark.parametrize(
+    "written", ["{steps: [{name: a, uses: agents.b}], agents: {b: {model: '${AROS_TEST_NONE}'}}}", "in.yaml"]
+)
+def test_the_variable_of_a_model_of_an_import_that_is_replaced_need_not_be_set(tmp_path: Path, written: str) -> None:
+    inner = "agents: {b: {model: '${AROS_TEST_NONE}'}}\nsteps: [{name: a, uses: agents.b}]\n"
+    (tmp_path / "in.yaml").write_text(inner, encoding="utf-8")
+    outer = f"imports: {{part: {written}}}\nsteps: [{{name: s, uses: imports.part}}]\n"
+    (tmp_path / "out.yaml").write_text(outer, encoding="utf-8")
+    assert load_blueprint(tmp_path / "out.yaml", models="local:t").steps
+    with pytest.raises(BlueprintError, match="AROS_TEST_NONE is not set"):
+        load_blueprint(tmp_path / "out.yaml")

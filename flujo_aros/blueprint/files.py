@@ -16,8 +16,8 @@ SUFFIXES: Final = (".yaml", ".yml")
 """The suffixes of blueprints."""
 
 
-def blueprints_in(folder: Path) -> list[Path]:
-    """Return the blueprints in a folder and its subfolders, recognized by their suffixes."""
+def yaml_files_in(folder: Path) -> list[Path]:
+    """Return the YAML files in a folder and its subfolders."""
     return sorted(each for each in folder.rglob("*") if each.suffix in SUFFIXES and each.is_file())
 
 

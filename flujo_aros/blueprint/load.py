@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, cast
 
-from flujo_aros.blueprint.blocks import SHARED, VERSION, Top
+from flujo_aros.blueprint.blocks import BLOCKS, SCHEMA_FILE, SHARED, VERSION, Top
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node, parse_document
 from flujo_aros.blueprint.environment import Chosen, Environment, ModelChoice
 from flujo_aros.blueprint.kinds import MAX_STEPS, TOO_MANY_STEPS, build_steps
@@ -85,6 +86,38 @@ def parse_blueprint(
     return inspect_blueprint(
         text, source=source, folder=folder, allow=allow, lenient=lenient, models=models, profile=profile
     ).loaded(source)
+
+
+_NAMES_SCHEMA: Final = re.compile(rf"\$schema=\S*{re.escape(SCHEMA_FILE)}")
+_UNREADABLE_SIGN: Final = re.compile(r"^(?:agents|steps)\s*:", re.M)
+_REFERENCE_SIGN: Final = re.compile(r"(?:agents|imports)\.\w")
+
+
+def is_blueprint(text: str) -> bool:
+    """Return whether a YAML file is a blueprint rather than a file of another tool: whether it has agents, or a step
+    with a `kind` or `uses` of blueprints, or names the schema. Invalid YAML needs a key `agents` or `steps`.
+
+    >>> is_blueprint("steps: [{name: a, uses: agents.b}]"), is_blueprint("steps: [{uses: actions/checkout@v4}]")
+    (True, False)
+    """
+    if _NAMES_SCHEMA.search(text) is not None:
+        return True
+    try:
+        parts = parse_document(text, "").members
+    except BlueprintError:
+        return _UNREADABLE_SIGN.search(text) is not None
+    agents, steps = parts.get("agents"), parts.get("steps")
+    if agents is not None and ("model" in agents.members or any(each.members for each in agents.members.values())):
+        return True
+    return steps is not None and any(_belongs_to_step(each) for each in steps.walk())
+
+
+def _belongs_to_step(node: Node) -> bool:
+    """Return whether this part of a list of steps occurs only in blueprints."""
+    if isinstance(node.value, str):
+        return _REFERENCE_SIGN.match(node.value) is not None
+    kind, uses = (node.members[key].value if key in node.members else None for key in ("kind", "uses"))
+    return (isinstance(kind, str) and kind in BLOCKS) or (isinstance(uses, str) and "/" not in uses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ import typer
 from rich.table import Table
 
 from flujo_aros.blueprint.blocks import SCHEMA_FILE, blueprint_schema
-from flujo_aros.blueprint.files import blueprints_in, why_unread
-from flujo_aros.blueprint.load import parse_blueprint
+from flujo_aros.blueprint.files import why_unread, yaml_files_in
+from flujo_aros.blueprint.load import is_blueprint, parse_blueprint
 from flujo_aros.cli.commands import Init, Lint, Lsp, Rule, Schema
 from flujo_aros.cli.plan import use_modules
 from flujo_aros.cli.screen import (
@@ -37,9 +37,11 @@ from flujo_aros.lint.edits import Applicability, unified_diff
 from flujo_aros.lint.formats import list_fixes, summary_line, to_github, to_json, to_sarif, write_text
 from flujo_aros.lint.rule import rule_to_json, rule_to_markdown
 from flujo_aros.lint.rules import RULES
-from flujo_aros.spelling import nearest
+from flujo_aros.spelling import clip, nearest
 
 FOUND: Final = 1
+_OTHERS: Final = 300
+"""The maximum number of characters in which the skipped files of a folder are listed."""
 _SEVERITIES: Final = ("info", "warning", "error")
 _STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "cyan", "bold": "bold", "dim": "dim"}
 
@@ -85,23 +87,35 @@ def _codes(options: list[str]) -> tuple[str, ...]:
 
 
 def _blueprints(files: list[Path]) -> list[Path]:
-    """Return the given files; for a folder, every YAML file below it. They are relative to the working folder where
-    they are below it, so that a patch and a SARIF log can name them.
+    """Return the given files; for a folder, every blueprint below it, without the YAML files of other tools. They are
+    relative to the working folder where they are below it, so that a patch and a SARIF log can name them.
     """
     found: list[Path] = []
     for given in files:
         below = given.is_absolute() and given.is_relative_to(Path.cwd())
         file = given.relative_to(Path.cwd()) if below else given
         if file.is_dir():
-            inside = blueprints_in(file)
-            if not inside:
-                raise UsageError(f"there is no .yaml file in {str(file)!r}")
-            found += inside
+            inside = yaml_files_in(file)
+            others = [str(each) for each in inside if _is_of_another_tool(each)]
+            if len(others) == len(inside):
+                why = ": no .yaml file in it has `agents`, or a step with `uses`" if others else ""
+                raise UsageError(f"there is no blueprint in {str(file)!r}{why}")
+            found += [each for each in inside if str(each) not in others]
+            if others:
+                say(Text(f"not blueprints, and not checked: {clip(', '.join(others), _OTHERS)}"))
         elif (why := why_unread(file)) is None:
             found.append(file)
         else:
             raise UsageError(f"the blueprint {str(file)!r} {why}")
     return found
+
+
+def _is_of_another_tool(file: Path) -> bool:
+    """Return whether a YAML file in a folder is not a blueprint. The linter reports one that cannot be read."""
+    try:
+        return not is_blueprint(file.read_bytes().decode("utf-8", "replace"))
+    except OSError:
+        return False
 
 
 def _print_diff(report: Report) -> int:

@@ -3,7 +3,7 @@
 An editor sends the text of a blueprint as it is typed. The server returns the findings of `aros lint`, the fixes as
 code actions, the documentation of a key or a rule as a hover, and the keys and values that are possible at the cursor.
 Findings and fixes come from the linter, keys from the JSON Schema of blueprints, so nothing about blueprints is
-declared here.
+declared here. An editor also sends the YAML files of other tools: those have no findings.
 
 A blueprint that is being typed is rarely valid YAML. So the place of the cursor is found from indentation alone
 (`Cursor`), which works for block style; inside `{…}` on one line there is no completion.
@@ -26,7 +26,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.workspace import TextDocument
 
 from flujo_aros.blueprint.blocks import blueprint_schema
-from flujo_aros.blueprint.load import inspect_blueprint
+from flujo_aros.blueprint.load import inspect_blueprint, is_blueprint
 from flujo_aros.errors import Place
 from flujo_aros.lint import Options, lint_text
 from flujo_aros.lint.check import Linted
@@ -125,7 +125,7 @@ def _hover(ls: LanguageServer, params: types.HoverParams) -> types.Hover | None:
         for each in _lint(document).findings
         if (each.place.line, each.place.column) <= (line, column) <= (each.end.line, each.end.column)
     ]
-    key = _key_documentation(document.source, at.line)
+    key = _key_documentation(document.source, at.line) if is_blueprint(document.source) else None
     parts = [*([key] if key else []), *dict.fromkeys(here)]
     if not parts:
         return None
@@ -149,7 +149,8 @@ def completions(text: str, line: int, character: int, folder: Path | None = None
     """
     before = text.split("\n")[line][:character] if line <= text.count("\n") else ""
     cursor = Cursor.at(text, line, character)
-    if before.lstrip(" -").startswith("#"):
+    other_tool = cursor.path[0].members.keys() - _whole_schema()["properties"].keys() and not is_blueprint(text)
+    if other_tool or before.lstrip(" -").startswith("#"):
         return []
     inside = _TEMPLATE.search(before) or _EXPRESSION.search(before)
     if inside is not None:
@@ -375,7 +376,10 @@ def _documentation(schema: Mapping[str, Any]) -> str:
 
 
 def _lint(document: TextDocument, **options: Any) -> Linted:
+    """Lint a document; a file of another tool has no findings."""
     path = Path(document.path)
+    if not is_blueprint(document.source):
+        return Linted(str(path), document.source, (), document.source)
     return lint_text(document.source, source=str(path), folder=path.parent, options=Options(**options))
 
 

@@ -28,7 +28,7 @@ from flujo_aros.blueprint.loading import Located, member
 from flujo_aros.blueprint.references import NO_AGENT, Unready
 from flujo_aros.configured import hints_of
 from flujo_aros.contract import JsonSchema, compile_schema
-from flujo_aros.errors import ContractError, Place, Problem, TemplateError
+from flujo_aros.errors import Code, ContractError, Place, Problem, TemplateError
 from flujo_aros.json_data import follow_refs, is_dict
 from flujo_aros.lint.edits import Applicability, Edit, Editor, Finding, Fix, Positions, Severity, apply_edits
 from flujo_aros.pipeline.condition import Condition
@@ -333,8 +333,8 @@ class Subject:
     @cached_property
     def suggested(self) -> Mapping[Problem, Fix]:
         """The fix of each loader error that suggests a name: the wrong name is replaced by the suggested one. It is
-        safe if there is no other candidate, and if afterwards the enclosing mapping is complete and has no new errors,
-        except for those with such a fix.
+        safe if there is no other candidate, and if afterwards the enclosing mapping is complete and without errors, and
+        nothing below it has a new one, except for those with such a fix.
         """
         inspected = self.inspected
         edits = {
@@ -347,10 +347,11 @@ class Subject:
         edits = {problem: edit for problem, edit in edits.items() if alike[becomes[problem]] < 2}  # only you can choose
         sure = {problem: edit for problem, edit in edits.items() if _is_sure(problem)}
         known = {(problem.path, problem.message) for problem in inspected.findings}
-        left = self._errors_after(sure.values()) if sure else ()
+        after = self._inspected_after(sure.values()) if sure else inspected
+        left = (*after.findings, *(each for each in after.warnings if each.code is Code.NO_AGENT))
         open_ = [each for each in left if not _is_sure(each)]
         broken = [each.path for each in open_ if (each.path, each.message) not in known]
-        lacking = {each.path for each in open_}
+        lacking = {path for each in open_ for path in (each.path, each.path.rpartition(".")[0])}
         return {
             problem: Fix(
                 f"Write `{edit.text}`",
@@ -397,7 +398,7 @@ class Subject:
         for problem in self.inspected.findings:
             fix = self._moving(problem) or self._repeating(problem) or self._branching(problem)
             if fix is not None:
-                left = {(each.path, each.message) for each in self._errors_after(fix.edits)}
+                left = {(each.path, each.message) for each in self._inspected_after(fix.edits).findings}
                 if left < known and (problem.path, problem.message) not in left:
                     found[problem] = fix
         return found
@@ -529,10 +530,10 @@ class Subject:
         fix = Fix("Write it as `kind: conditional` with `branches`", (renaming, *edits))
         return None if not edits else fix if whole else fix.as_unsafe()
 
-    def _errors_after(self, edits: Iterable[Edit]) -> Sequence[Problem]:
-        """Return the errors of the loader after these edits."""
+    def _inspected_after(self, edits: Iterable[Edit]) -> Inspected:
+        """Return what the loader knows about the blueprint after these edits."""
         text = apply_edits(self.text, set(edits))
-        return inspect_blueprint(text, source=self.source, folder=self.folder, allow=["*"]).findings
+        return inspect_blueprint(text, source=self.source, folder=self.folder, allow=["*"])
 
     @cached_property
     def _mappings(self) -> dict[tuple[int, int], Node]:

@@ -273,6 +273,53 @@ def test_an_unloadable_blueprint_is_a_finding(aros: Aros, tmp_path: Path) -> Non
     jsonschema_rs.validator_for(SARIF).validate(sarif)
 
 
+OTHER_TOOLS = {
+    "cloudbuild.yaml": "steps:\n  - id: build\n    args: [b]\n    timeout: 300s\n",
+    "buildkite.yml": "agents: {queue: default}\nsteps:\n  - label: test\n    command: make\n",
+    "docker-compose.yaml": "services:\n  web: {image: nginx}\n",
+    "ci.yaml": "jobs:\n  test:\n    steps:\n      - uses: actions/checkout@v4\n",
+    "action.yml": "steps:\n  - uses: actions/checkout@v4\n",
+    "mkdocs.yml": "site_name: x\n",
+    "deployment.yaml": "kind: Deployment\nmetadata: {name: {{ .Values.name }}\n",
+    "configmap.yaml": "data:\n  b.yaml: |\n    steps: [{name: a, uses: agents.b}]\n",
+}
+
+
+def test_files_of_other_tools_in_a_folder_are_neither_checked_nor_fixed(aros: Aros, blueprint: Path) -> None:
+    for name, text in OTHER_TOOLS.items():
+        blueprint.with_name(name).write_text(text)
+    result = aros("lint", ".", "--fix")
+    assert {line.partition(":")[0] for line in result.stdout.splitlines() if "V-" in line} == {"b.yaml"}
+    assert all(blueprint.with_name(name).read_text() == text for name, text in OTHER_TOOLS.items())
+    assert f"not blueprints, and not checked: {', '.join(sorted(OTHER_TOOLS))}" in result.stderr
+    blueprint.unlink()
+    nothing = aros("lint", ".")
+    assert (nothing.exit_code, "no blueprint in '.'" in nothing.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "agents: {a: {modle: x}}",
+        "agent: {}\nsteps: [{name: a, use: agents.b}]",
+        "steps: [{name: a, kind: loop}]",
+        "steps:\n  - two: {uses: 'shop:price'}",
+        "# yaml-language-server: $schema=../blueprint.schema.json\nstep: []",
+        "steps:\n  - name: [",
+    ],
+)
+def test_a_blueprint_in_a_folder_is_recognized_despite_its_errors(aros: Aros, tmp_path: Path, text: str) -> None:
+    (tmp_path / "b.yaml").write_text(text)
+    assert aros("lint", ".").exit_code == 1
+
+
+def test_a_file_of_another_tool_that_is_named_is_checked_but_not_fixed(aros: Aros, tmp_path: Path) -> None:
+    for name, text in OTHER_TOOLS.items():
+        (tmp_path / name).write_text(text)
+        assert aros("lint", name, "--fix").exit_code == 1
+        assert (tmp_path / name).read_text() == text
+
+
 def test_the_severity_that_counts_can_be_chosen(aros: Aros, blueprint: Path) -> None:
     """`--select`, `--ignore` and `--fail-on`."""
     assert aros("lint", "b.yaml", "--ignore", "V-A8,V-C").exit_code == 0

@@ -140,6 +140,20 @@ def test_fix_all_equals_aros_lint_fix(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_file_of_another_tool_is_left_alone_until_it_becomes_a_blueprint(tmp_path: Path) -> None:
+    text = "steps:\n  - id: build\n    timeout: 300s\n"
+
+    async def do(editor: Editor) -> None:
+        assert await asyncio.wait_for(editor.found.get(), 90) == []
+        assert await editor.actions(1) == await editor.actions(1, "source.fixAll") == []
+        hover = types.HoverParams(editor.document, types.Position(0, 1))
+        assert await editor.client.text_document_hover_async(hover) is None
+        assert await editor.type(f"{text}    uses: agents.builder\n")
+
+    in_editor(tmp_path, text, do)
+
+
+@pytest.mark.slow
 def test_a_hover_explains_the_key_and_the_rule(tmp_path: Path) -> None:
     async def do(editor: Editor) -> Any:
         asked = types.HoverParams(editor.document, types.Position(8, 12))
@@ -266,6 +280,12 @@ def test_the_fields_of_the_value_of_an_agent_are_completed(template: str, fields
     text = READ + template
     line, character = text.count("\n"), len(text.rpartition("\n")[2])
     assert [each.label for each in completions(text + AGENTS, line, character)] == fields
+
+
+@pytest.mark.parametrize(("text", "completed"), [("", True), ("steps: []\n", True), ("services:\n  web:\n", False)])
+def test_keys_are_completed_in_a_new_file_but_not_in_one_of_another_tool(text: str, *, completed: bool) -> None:
+    found = {each.label for each in completions(text + "a", text.count("\n"), 1)}
+    assert ("agents" in found) is completed
 
 
 def test_completion_takes_any_text_and_any_place() -> None:

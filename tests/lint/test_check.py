@@ -227,6 +227,13 @@ def test_a_name_is_only_safe_to_write_if_the_step_then_loads() -> None:
     assert found.fix.applicability is Applicability.UNSAFE
 
 
+@pytest.mark.parametrize("step", ["{id: push}", "{id: push, args: [a], uses: agents.typed}"])
+def test_a_name_is_not_safe_to_write_in_a_step_that_stays_incomplete(step: str) -> None:
+    found = next(each for each in lint_text(f"{HEAD}  - {step}\n").findings if "'id'" in each.message)
+    assert found.fix is not None
+    assert found.fix.applicability is Applicability.UNSAFE
+
+
 def test_names_that_hide_one_another_are_all_safe_to_write() -> None:
     """The misspelt key of the loop is only found once the misspelt kind is corrected."""
     loop = "{body: [{name: b, uses: agent.w}], max_loop: 2}"

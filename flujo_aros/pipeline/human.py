@@ -147,6 +147,7 @@ _SPOKEN: Final[Mapping[str, bool]] = {
     "approve": True, "yes": True, "true": True, "deny": False, "no": False, "false": False,
 }  # fmt: skip
 _SHORT: Final = ({"enum": ["approve", "deny"]}, {"type": "boolean"})
+_OBJECT: Final[Contract[dict[str, Any]]] = compile_contract(dict[str, Any])
 _LONGEST: Final = 300
 
 
@@ -169,7 +170,7 @@ def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None
     question = _question(work)
     if context.answer is None:  # the answer is for another step
         raise _pause(work, question)
-    outcome = _judged_decision(context.answer.value, _schema(work.calls))
+    outcome = _judged_decision(context.answer.value, work.calls)
     if not isinstance(outcome, Accepted):
         raise _pause(work, rejected_answer(question, outcome), rejected=True)
     keys, answer = _keys(work.calls), outcome.value
@@ -177,20 +178,33 @@ def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None
     return work, {call.id: _decision(call, answers[key]) for key, call in keys.items()}
 
 
-def _judged_decision(answer: Any, schema: Mapping[str, Any]) -> Outcome[Any]:
+def _judged_decision(answer: Any, calls: Sequence[DeferredCall]) -> Outcome[Any]:
     """Return a person's decision on the calls, or the rejection.
 
     An approval must be one of a few words, since other words may only sound like one.
     """
+    schema = _schema(calls)
     *short, full = schema.get("anyOf", (schema,))
     if not short or is_dict(answer) or (isinstance(answer, str) and "{" in answer):
-        return judged_answer(answer, compile_contract(full))  # not the errors of the choice, which would hide these
+        # not the errors of the choice, which would hide these
+        return judged_answer(answer, compile_contract(full if len(calls) == 1 else _without_choices(full, answer)))
     spoken = _SPOKEN.get(answer.strip().casefold()) if isinstance(answer, str) else answer
     if isinstance(spoken, bool):
         return Accepted(spoken, Trust.CLEAN, "first", (), _answer_text(answer))
     expected = f'expected {", ".join(_SPOKEN)}, or an object such as {{"approve": false, "message": "why"}}'
     issue = Issue("$", "invalid", f"{expected}, found {shorten(_answer_text(answer), 60, placeholder='…')!r}")
     return Rejected(Reason.INVALID, (issue,), _answer_text(answer))
+
+
+def _without_choices(schema: Mapping[str, Any], answer: Any) -> dict[str, Any]:
+    """Return the schema of decisions on several calls, with only the form of an object for each that is one."""
+    given = judged_answer(answer, _OBJECT)
+    decisions: dict[str, Any] = given.value if isinstance(given, Accepted) else {}
+    properties = {
+        key: each["anyOf"][-1] if "anyOf" in each and is_dict(decisions.get(key)) else each
+        for key, each in schema["properties"].items()
+    }
+    return {**schema, "properties": properties}
 
 
 def _pause(work: DeferredWork, message: str, *, rejected: bool = False) -> PauseRun:

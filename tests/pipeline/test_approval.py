@@ -165,6 +165,17 @@ def test_several_calls_are_decided_one_by_one_or_all_at_once() -> None:
     assert resumed(pipeline, run, "approve").output == "refunded 40; refunded 2"
 
 
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_wrong_argument_of_one_of_several_calls_is_named(as_text: bool) -> None:
+    pipeline = Pipeline([Step("tidy", clerk(Clerk(REFUND, REFUND).model, []))])
+    wrong = {"refund": {"approve": True, "args": {"order": "A-7", "amount": "lots"}}, "refund 2": "perhaps"}
+    again = resumed(pipeline, Runner(pipeline).run_sync("x"), json.dumps(wrong) if as_text else wrong)
+    assert again.paused is not None and again.paused.rejected
+    refused = again.paused.message.partition("not accepted:\n  ")[2].split("\n  ")
+    assert [line.partition(": ")[0] for line in refused] == ["refund.args.amount", "$['refund 2']"]
+    assert "lots" in refused[0] and "approve" in refused[1]
+
+
 def test_a_typed_agent_with_an_output_validator_pauses_as_well() -> None:
     done: list[Any] = []
     agent = clerk(Clerk(REFUND, typed=True).model, done, output_type=Said)

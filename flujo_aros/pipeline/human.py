@@ -197,14 +197,16 @@ def _judged_decision(answer: Any, calls: Sequence[DeferredCall]) -> Outcome[Any]
 
 
 def _without_choices(schema: Mapping[str, Any], answer: Any) -> dict[str, Any]:
-    """Return the schema of decisions on several calls, with only the form of an object for each that is one."""
+    """Return the schema of decisions on several calls, with only the form that is meant for each object and string."""
     given = judged_answer(answer, _OBJECT)
     decisions: dict[str, Any] = given.value if isinstance(given, Accepted) else {}
-    properties = {
-        key: each["anyOf"][-1] if "anyOf" in each and is_dict(decisions.get(key)) else each
-        for key, each in schema["properties"].items()
-    }
-    return {**schema, "properties": properties}
+
+    def meant(key: str, forms: dict[str, Any]) -> dict[str, Any]:
+        found = decisions.get(key)
+        at = -1 if is_dict(found) else 0 if isinstance(found, str) else None
+        return forms if at is None or "anyOf" not in forms else forms["anyOf"][at]
+
+    return {**schema, "properties": {key: meant(key, forms) for key, forms in schema["properties"].items()}}
 
 
 def _pause(work: DeferredWork, message: str, *, rejected: bool = False) -> PauseRun:

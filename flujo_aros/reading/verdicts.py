@@ -26,8 +26,8 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from flujo_aros.contract import Shape, fold
+from flujo_aros.reading import phrases
 from flujo_aros.reading.grammar import CJK, expression
-from flujo_aros.reading.phrases import word_set
 from flujo_aros.reading.scalars import TRUTH_WORDS, is_cjk, spellings, token_pattern
 
 # Languages: English, German, French, Spanish, Italian, Portuguese, Dutch, Polish, Russian, Turkish, Chinese, Japanese,
@@ -312,7 +312,7 @@ _CLASSES: Final = {
         可能 也许 也許 大概 或许 或許 似乎 好像 应该 应该是
         かもしれ たぶん おそらく 多分 思われ でしょう ようです どちらか どちらかといえば
         아마 아마도 같습니다 수도 듯합니다
-        so_far so_good for_now bisher bislang
+        unverified tentative tentatively provisional unconfirmed preliminary guess so_far so_good for_now bisher bislang
     """,
     # modal verbs
     "M": "may could would can seems seem appears scheint semble parece sembra lijkt wydaje кажется",
@@ -342,6 +342,7 @@ _CLASSES: Final = {
     """,
     # requests, courtesies and restrictions
     "Y": """
+        わかりました 分かりました 承知 了解 알겠습니다 好的
         happy glad of_course gerne bien_sûr claro конечно 当然 もちろん 물론 a_patto a_condición à_condition
         onder_voorwaarde
         pod_warunkiem при_условии subject_to pending please bitte por_favor s'il_vous_plaît prego proszę пожалуйста
@@ -349,6 +350,8 @@ _CLASSES: Final = {
     """,
     # a question that is left open
     "U": """
+        don't_know do_not_know no_idea weiß_nicht weiß_ich_nicht ne_sais_pas no_sé no_lo_sé non_so non_lo_so não_sei
+        weet_niet nie_wiem не_знаю bilmiyorum 不知道 知りません 모르
         unclear ambiguous undecidable undetermined can't_tell cannot_tell can't_say cannot_say hard_to_say
         hard_to_tell
         difficult_to_say no_way_to_tell depends incomplete unsure uncertain too_short_to unklar mehrdeutig
@@ -383,10 +386,12 @@ _CLASS_OF: Final = {
 _IN_CJK: Final = frozenset(filter(is_cjk, _CLASS_OF))
 _LONGEST_RUN: Final = max(map(len, _IN_CJK))
 _LONGEST_PHRASE: Final = 5
-_IF_IT_BEGINS: Final = word_set("se si caso als when ob gdy когда quando cuando quand")
+_IF_IT_BEGINS: Final = phrases.word_set("se si caso als when ob gdy когда quando cuando quand")
 """Words that are a condition only at the beginning of a clause."""
-_THIS: Final = word_set("this dieser diese dieses ce cette cet este esta questo questa deze dit ten ta этот эта bu")
-_SUBJECTS: Final = _THIS | word_set("the it das dies es c'est isto to это 这 これ")
+_THIS: Final = phrases.word_set(
+    "this dieser diese dieses ce cette cet este esta questo questa deze dit ten ta этот эта bu"
+)
+_SUBJECTS: Final = _THIS | phrases.word_set("the it das dies es c'est isto to это 这 これ")
 _SIGNS: Final = {
     **dict.fromkeys(",，、", ","), **dict.fromkeys(";；", ";"), **dict.fromkeys(":：=→⇒➡", ":"),
     **dict.fromkeys("—–-", "-"), **dict.fromkeys("([（【", "("), **dict.fromkeys(")]）】", ")"),
@@ -415,7 +420,7 @@ _EXCLUDED: Final = tuple(
 )
 """Choices that are not the answer: `not B`, `B and C are wrong`, `B değil`. They become `x`."""
 _OPEN: Final = expression(r"U|N.{0,4}D|D.{0,4}[NO]")
-_DOUBTS: Final = expression(r"\?|^B|^T[^,]*$|^(?:nk|t).{0,5}S|^[nac].*H|[CI].*H|H.*[CI]")
+_DOUBTS: Final = expression(r"\?|^B|^T[^,]*$|^(?:nk|t).{0,5}S|^[nac].*H|[CI].*H|H.*[CI]|Y|y.{0,3}N")
 """A sentence after the statement that takes it back."""
 # Of a clause, and of what is on its left and its right:
 _NEUTRAL: Final = "nkasjecvxq"
@@ -439,11 +444,17 @@ _ASKED: Final = expression(
 _RESTRICTS: Final = expression(
     r"\W*(?:only|except|just|at (?:least|most|first)|for|with|within|during|under|until|unless|without|or|maybe"
     r"|partially|partly|mostly|somewhat|sometimes|usually|generally|almost|in (?:part|some|most|theory|principle)"
+    r"|(?:as|so) (?:far|long) as|insofar|more or less|(?:sort|kind) of|once|when|given an?|after|before|apart|aside"
+    r"|excluding|including|roughly|broadly|see"
     r"|here (?:is|are)|let['’]?s?|sure|thank\w*|is|are|was|were|would|could|can|should|must|might|may|will|does|did"
     r"|seems|i(?:['’]ll|['’]d|['’]m| (?:can|could|will|would|am|have|see|understand))"
-    r"|nur|außer|für|mit|bis|während|unter|oder|seulement|pour|avec|sans|pendant|ou|sólo|solo|solamente|para|con|sin"
-    r"|durante|soltanto|per|senza|até|com|sem|apenas|voor|alleen|dla|tylko|только|для|yalnızca|sadece)\b"
-    r"|\W*(?:in|on|at|by|to|from|bei|auf|en|dans|em|nel|op|w|в|на)\b(?:[ \t]+[^\s]+){0,3}[ \t]*[.!]?$",
+    r"|nur|außer|für|mit|bis|während|unter|oder|soweit|solange|sobald|nachdem|abgesehen|mehr oder weniger"
+    r"|seulement|pour|avec|sans|pendant|ou|tant que|dès que|après|avant|hormis|plus ou moins"
+    r"|sólo|solo|solamente|para|con|sin|durante|mientras|después|antes|más o menos"
+    r"|soltanto|per|senza|finché|dopo|prima|più o meno|até|com|sem|apenas|enquanto|depois|mais ou menos"
+    r"|voor|alleen|zolang|zodra|min of meer|dla|tylko|dopóki|mniej więcej|только|для|пока|после|более или менее"
+    r"|yalnızca|sadece)\b"
+    r"|\W*(?:in|on|at|by|to|from|bei|auf|en|dans|em|nel|op|w|в|на)\b(?:[ \t]+[^\s]+){0,3}[ \t]*[.!]?$|\s*:\s*\d",
     re.I | re.M,
 )
 """Words after a statement that limit it, or show that it only answers a request: `Yes, I can do that.`"""
@@ -494,21 +505,23 @@ def find_verdict(text: str, named: Mapping[str, str | bool], own: frozenset[str]
         return None
     begins = next((at for at, each in enumerate(sentences) if not each.only_announces), len(sentences) - 1)
     stated: tuple[int, Verdict] | None = None
+    bare = 0
     values: set[str | bool] = set()
     before: set[str | bool] = set()
     for at, sentence in enumerate(sentences):
         first, last = at <= begins, at + 1 == len(sentences)
         for clause in sentence.clauses:
+            bare += clause.is_alone and not clause.states
             if clause.states or first or last or clause.is_alone:
                 values.add(clause.value)
             settles = before <= {clause.value} or _CONCLUDES.search(clause.said) is not None
             if settles and clause.is_stated(first=first, last=last):
                 stated = at, Verdict(clause.value, *clause.span)
         before.update(sentence.choices.values())
-    if stated is None or len(values) > 1:
+    if stated is None or len(values) > 1 or bare > 1:
         return None
     at, verdict = stated
-    if any(later.doubts(verdict.value) for later in sentences[at + 1 :]):
+    if phrases.BOTH.search(text, verdict.end) or any(later.doubts(verdict.value) for later in sentences[at + 1 :]):
         return None
     return _with_exclusions(verdict, sentences[at:])
 
@@ -597,8 +610,8 @@ class _Sentence:
         at = 0
         while at < len(words):
             lengths = range(min(_LONGEST_PHRASE, len(words) - at), 0, -1)
-            phrases = ((length, " ".join(word for word, *_ in words[at : at + length])) for length in lengths)
-            length, phrase = next((pair for pair in phrases if pair[1] in _CLASS_OF), (1, words[at][0]))
+            runs = ((length, " ".join(word for word, *_ in words[at : at + length])) for length in lengths)
+            length, phrase = next((pair for pair in runs if pair[1] in _CLASS_OF), (1, words[at][0]))
             start = words[at][1]
             head, sign, tail = phrase.partition("'")
             if sign and tail and phrase not in _CLASS_OF:  # `l'étiquette`, `B'dir`

@@ -301,6 +301,8 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
             loading.agents = _AnyName(loading.agents)
             parts = {other: each for other, each in parts.items() if other != key}
     agents, imports, steps = parts.get("agents"), parts.get("imports"), parts.get("steps")
+    unnamed = agents is not None and not isinstance(agents.value, dict)  # which is an error of its own
+    loading.agents = _AnyName(loading.agents) if unnamed else loading.agents
     listed = steps.elements if steps is not None else []
     if steps is not None and len(listed) > MAX_STEPS:  # before anything is checked
         loading.note(steps.place, TOO_MANY_STEPS)
@@ -335,7 +337,7 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
 
 
 class _AnyName(dict[str, Any]):
-    """The agents of a blueprint in which one has no name, so that steps may mean it by any name."""
+    """The agents of a blueprint of which the names are unknown, so that steps may mean one by any name."""
 
     def __contains__(self, name: object) -> bool:
         return True

@@ -273,6 +273,11 @@ _TEMPLATED: Final = re.compile(
 _SINGLE_BRACES: Final = re.compile(
     r"(?<![{$%])\{((?:input|previous_step|item|context\.\w+|steps\.\w+\.output)(?:\.\w+)*)\}(?!\})"
 )
+_BARE: Final = re.compile(
+    r"previous_step|(?:input|previous_step|context|steps\.\w+\.output)(?:\.(?!(?:csv|html?|jpe?g|json|jsonl|md|pdf|png|py|"
+    r"tsv|txt|xml|ya?ml)$)\w+)+|steps\.\w+\.output"
+)
+"""A text that is only an expression, and not the name of a file, such as `input.json`."""
 _DOLLAR: Final = re.compile(r"\$(\{\{\s*(env|github|inputs|matrix|needs|secrets|vars)?\b[^{}]*\}\})")
 """A template with the sign that GitHub workflows put before it, and the name of a variable that only those have."""
 _COUNTS: Final = (("max_retries",), ("timeout",))
@@ -666,9 +671,14 @@ class Loading:
         return filled
 
     def other_braces(self, node: Node) -> None:
-        """Warn about `{input}`, which is not a template, and about `${{ input }}`, whose `$` is text."""
+        """Warn about `{input}` and `input.name`, which are no templates, and `${{ input }}`, whose `$` is text."""
         for each in node.walk():
             text = each.value if isinstance(each.value, str) else ""
+            if _BARE.fullmatch(text) is not None:
+                template = f"{{{{ {text} }}}}"
+                message = f"{text} without braces is not a template: the model sees it literally; write {template}"
+                meant = Suggestion(text, json.dumps(template), whole=True)
+                self.warn(each.place, Hint(message, meant), Code.INVALID_TEMPLATE)
             if (found := _SINGLE_BRACES.search(text)) is not None:
                 template = f"{{{{ {found[1]} }}}}"
                 message = f"{found[0]} is not a template: the model sees it literally; write {template}"

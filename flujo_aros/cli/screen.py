@@ -177,7 +177,8 @@ def write_file(file: Path, text: str) -> None:
     try:
         file.write_bytes(text.encode())  # line ends stay what they are
     except OSError as error:
-        raise UsageError(f"cannot write {str(file)!r}: {error.strerror or error}") from error
+        why = error.strerror or error if file.parent.is_dir() else f"there is no folder {str(file.parent)!r}"
+        raise UsageError(f"cannot write {str(file)!r}: {why}") from error
 
 
 @contextmanager

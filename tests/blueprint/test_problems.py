@@ -56,6 +56,12 @@ def test_errors_that_disappear_with_a_misspelt_key_are_not_reported(key: str) ->
     assert problem.message == f"unknown key {key!r}; did you mean 'agents'?"
 
 
+def test_a_list_of_agents_is_one_error() -> None:
+    text = "agents: [{name: reader, model: test}]\nsteps:\n  - {name: s, uses: agents.reader}\n"
+    (problem,) = inspect_blueprint(text).findings
+    assert problem.message == "agents should be a mapping, not a list; write `NAME: {model: …}` for each agent"
+
+
 @pytest.mark.parametrize("key", ["agent", "agents"])
 def test_a_single_agent_without_a_name_is_one_error(key: str) -> None:
     text = f"{key}: {{model: test, system_prompt: Sort.}}\nsteps:\n  - {{name: s, uses: agents.reader}}\n"

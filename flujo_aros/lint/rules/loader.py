@@ -281,7 +281,8 @@ class BrokenTemplate(LoaderRule, code="V-T2", about=Code.INVALID_TEMPLATE, sugge
     ## What it does
 
     Finds templates and expressions with an error: an unknown name, a call, an unclosed bracket. The check is the same
-    as the runner's. A warning names `{input}` with single braces, which is not a template: the model sees it literally.
+    as the runner's. A warning names `{input}` with single braces, and an input such as `input.name` without any, which
+    are not templates: the model sees them literally.
 
     ## Why is this bad
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from openai import OpenAI
+from pydantic_ai.messages import ToolCallPart
 from starlette.testclient import TestClient
 from test_docs import FENCE, ROOT, python_blocks
 
@@ -89,11 +90,30 @@ def test_fastapi_returns_502_and_the_reason_without_a_value(page: SimpleNamespac
     assert answer.json()["reason"]
 
 
-def test_fastapi_streams_partial_values_up_to_the_final_value(page: SimpleNamespace) -> None:
-    with page.agent.override(model=ScriptedModel('```json\n{"boat": "Alma", "days": 3}\n```')):
+def streamed(page: SimpleNamespace, *replies: str | ToolCallPart) -> list[tuple[str, Any]]:
+    """Return the events of a stream, each with its name."""
+    with page.agent.override(model=ScriptedModel(*replies)):
         answer = TestClient(page.app).post("/orders/stream", params={"text": "Alma"})
-    events = [json.loads(line.removeprefix("data: ")) for line in answer.text.split("\n\n") if line]
-    assert events[-1] == {"boat": "Alma", "days": 3}
+    events = (f"\n{each}".partition("\ndata: ") for each in answer.text.split("\n\n") if each)
+    return [(name.partition("event: ")[2], json.loads(data)) for name, _, data in events]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '```json\n{"boat": "Alma", "days": 3}\n```',
+        ToolCallPart("final_result", '{"boat": "Alma", "days": 3}'),
+    ],
+)
+def test_fastapi_streams_partial_values_up_to_the_final_value(page: SimpleNamespace, reply: str | ToolCallPart) -> None:
+    events = streamed(page, reply)
+    assert events[-1] == ("done", {"boat": "Alma", "days": 3})
+    assert ("", {"boat": "Alma"}) in events, "partial values lack the required fields that are not written yet"
+
+
+def test_fastapi_ends_a_stream_without_a_value_with_an_event_that_says_why(page: SimpleNamespace) -> None:
+    (event,) = streamed(page, *["I cannot help with that."] * 5)
+    assert (event[0], event[1]["reason"]) == ("failed", "refused")
 
 
 def test_a_plain_client_sends_feedback_and_gets_a_value(page: SimpleNamespace, serve: Any) -> None:
@@ -135,6 +155,7 @@ def test_a_blueprint_finds_a_server_as_the_recipe_says(
 INSTRUCTOR = """
 import instructor
 from openai import OpenAI
+from pydantic_ai.messages import ToolCallPart
 from pydantic import BaseModel
 
 class Order(BaseModel):

@@ -98,8 +98,8 @@ def _blueprints(files: list[Path]) -> list[Path]:
             inside = yaml_files_in(file)
             others = [str(each) for each in inside if _is_of_another_tool(each)]
             if len(others) == len(inside):
-                why = ": no .yaml file in it has `agents`, or a step with `uses`" if others else ""
-                raise UsageError(f"there is no blueprint in {str(file)!r}{why}")
+                cause = ": no .yaml file in it has `agents`, or a step with `uses`" if others else ""
+                raise UsageError(f"there is no blueprint in {str(file)!r}{cause}")
             found += [each for each in inside if str(each) not in others]
             if others:
                 say(Text(f"not blueprints, and not checked: {clip(', '.join(others), _OTHERS)}"))

@@ -410,7 +410,9 @@ _MOST_SENTENCES: Final = 200
 _LONGEST_SENTENCE: Final = 2_000
 
 # Expressions of classes. Of a sentence:
-_CHOOSES: Final = expression("y[uajv][nsaRujv]{0,4}")
+_DESCRIBED: Final = expression("o(?=[naosj]*[k:])")
+"""A word of the contract's description, before a copula or a colon."""
+_CHOOSES: Final = expression("y[uajvS][nsaRujv]{0,4}")
 _SUBJECT: Final = expression("(?:^|(?<=[,;:qR.&B-]))(c?n)w(?=k)")
 """`this patient is`"""
 _PUTS: Final = expression(r"((?:^|[,;:.-])[nkasjec]*)g")
@@ -487,7 +489,7 @@ class Verdict(NamedTuple):
 
 def find_verdict(text: str, named: Mapping[str, str | bool], own: frozenset[str] = frozenset()) -> Verdict | None:
     """Return the choice that a reply states, or None. `named` has the spellings of the choices, and `own` the words
-    of the contract that may announce one.
+    of the contract's description.
 
     >>> votes = {"A": "A", "B": "B"}
     >>> find_verdict("It's A, not B, since water boils sooner up there.", votes)
@@ -536,7 +538,7 @@ def _with_exclusions(verdict: Verdict, sentences: list[_Sentence]) -> Verdict:
 
 
 class _Vocabulary(NamedTuple):
-    """The spellings of the choices, and the contract's words that may announce one."""
+    """The spellings of the choices, and the words of the contract's description."""
 
     named: Mapping[str, str | bool]
     own: frozenset[str]
@@ -570,6 +572,7 @@ class _Sentence:
         letters += self._read(at, end)
         self.tags = "".join(letters)
         self._drop_weak()
+        self.tags = _DESCRIBED.sub("s", self.tags).replace("o", "w")
         self.tags = _CHOOSES.sub(lambda found: "v" * len(found[0]), self.tags)
         self.tags = _SUBJECT.sub(self._subject, self.tags)
         self.tags = _PUTS.sub(r"\1k", self.tags)
@@ -618,7 +621,7 @@ class _Sentence:
                 middle = start + len(head) + 1
                 phrase = f"{head}'"
                 words[at : at + 1] = [(phrase, start, middle), (tail, middle, words[at][2])]
-            letter = _CLASS_OF.get(phrase, "a" if fold(phrase) in self.vocabulary.own else "w")
+            letter = _CLASS_OF.get(phrase, "o" if fold(phrase) in self.vocabulary.own else "w")
             self.spans.append((start, words[at + length - 1][2]))
             yield "I" if phrase in _IF_IT_BEGINS and not at and self._begins(start) else letter
             at += length

@@ -133,6 +133,14 @@ def test_a_stated_choice_is_reported_with_its_clause() -> None:
     ]
 
 
+def test_a_word_of_the_description_is_neutral_before_a_copula_or_a_colon_only() -> None:
+    contract = {"enum": ["low", "high"], "description": "How heavy the rainfall was, as the gauge shows."}
+    assert read("The gauge broke its record, so rainfall is high.", contract).value == "high"
+    assert read("Rainfall: high, because the gauge broke its record.", contract).value == "high"
+    assert isinstance(read("The gauge broke its record, heavy low.", contract), Rejected)
+    assert isinstance(read("Heavy low.", contract), Rejected)
+
+
 def test_a_choice_in_a_field_may_not_be_explained() -> None:
     contract = {"type": "object", "properties": {"label": {"enum": ["spam", "ham"]}}}
     assert isinstance(read('{"label": "It asks for a password, so this is spam."}', contract), Rejected)

@@ -20,10 +20,10 @@ from flujo_aros.blueprint.document import MAX_FINDINGS, Node, parse_document
 from flujo_aros.blueprint.environment import Chosen, Environment, ModelChoice
 from flujo_aros.blueprint.kinds import MAX_STEPS, TOO_MANY_STEPS, build_steps
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, problem, read_text
-from flujo_aros.blueprint.references import Where
+from flujo_aros.blueprint.references import Unready, Where
 from flujo_aros.errors import BlueprintError, Code, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.pipeline.model import Pipeline
-from flujo_aros.pipeline.modules import SUFFIX, reject_ambiguous_module, use_file
+from flujo_aros.pipeline.modules import REFERENCE, SUFFIX, reject_ambiguous_module, use_file
 from flujo_aros.spelling import nearest
 
 MAX_IMPORTS: Final = 20
@@ -160,21 +160,23 @@ class Inspected:
                 return replace(self, findings=_sort_problems([*self.findings, problem(place, error)]))
         for located in self.steps:
             try:
-                if located.step is not None:
+                if located.step is not None and not isinstance(located.step, Unready):  # whose reason is known
                     located.step.prepare()
             except UsageError as error:
-                words = str(error).partition(": ")[2]  # without the name of the step
+                is_import = REFERENCE.fullmatch(error.key or "") is not None
+                words = str(error).partition(": ")[2] if is_import else str(error)  # without the name of the step
                 found.setdefault(words, problem(self.place_of(error, located.node), error))
         return replace(self, findings=_sort_problems([*self.findings, *found.values()])) if found else self
 
     def place_of(self, error: UsageError, step: Node) -> Place:
-        """Return the place of an error of this step: what cannot be imported, in the step or its agent, or the step
-        itself."""
+        """Return the place of an error of this step: what cannot be imported, in the step or its agent, a key of the
+        step, or the step itself."""
         uses = step.members.get("uses") or step.members.get("agent")
         name = str(uses.value).removeprefix("agents.") if uses is not None else ""
         parts = (step, self.agents.get(name, step), self.root)
         named = (node for part in parts for node in part.walk() if node.value == error.key)
-        return next((node.place for node in named if isinstance(node.value, str)), step.place)
+        place = next((node.place for node in named if isinstance(node.value, str)), None)
+        return place or step.key_at((error.key or "").split("."))
 
 
 def inspect_blueprint(

@@ -866,10 +866,28 @@ class Call(TakesInput[T_co]):
         return isinstance(kind, type) and (issubclass(kind, Mapping) or typing.is_typeddict(cast("object", kind)))
 
     def prepare(self) -> None:
-        """Import the function, so that an invalid name fails before any model call. Raises `UsageError`."""
+        """Import the function, so that an invalid name or wrong `params` fail before any model call. Raises
+        `UsageError`.
+        """
         super().prepare()
         if self._agent_step is None:
-            resolved(self.function, step=self.name)
+            self._check_params(resolved(self.function, step=self.name))
+
+    def _check_params(self, function: Callable[..., Any]) -> None:
+        """Raise `UsageError` if the function cannot be called with the input and these `params`."""
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):  # a builtin without a signature
+            return
+        by_name = [each.name for each in [*signature.parameters.values()][1:] if each.kind in _BY_NAME]
+        try:
+            signature.bind(None, **self.params)
+        except TypeError as error:
+            unknown = next((key for key in self.params if key not in by_name), None)
+            if unknown is None:
+                self.refuse(f"{shown(self.function)} cannot be called with the input and `params`: {error}", "params")
+            what = f"{shown(self.function)} has no parameter {unknown!r} after its first"
+            self.refuse(nearest(unknown, by_name).after(what), f"params.{unknown}")
 
     @property
     def agent(self) -> Any:
@@ -920,6 +938,7 @@ class Call(TakesInput[T_co]):
         return await result if inspect.isawaitable(result) else result
 
 
+_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _HARMLESS: Final = frozenset({"contract", "processing", "use_history"})
 """Agent options that are harmless on a function: a schema also validates its value, and it has no conversation."""
 

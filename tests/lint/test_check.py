@@ -383,3 +383,36 @@ def test_a_module_that_fails_when_imported_is_a_finding_like_any_other(body: str
     bad, failing = lint_files([tmp_path / "bad.yaml", tmp_path / "failing.yaml"], options).files
     assert (len(bad.findings), len(failing.findings)) == (1, 1)
     assert f"{module.stem} cannot be imported: it raised " in failing.findings[0].message
+
+
+def test_the_params_of_an_imported_function_are_checked_at_each_step(tmp_path: Path) -> None:
+    module = tmp_path / "functions_of_lint.py"
+    module.write_text("def cut(value, limit): ...\ndef any(value, **more): ...\ndef nothing(): ...\nleast = min\n")
+    steps = [
+        "cut'",
+        "cut', params: {limit: 1}",
+        "cut', params: {limt: 1}",
+        "any', params: {limt: 1}",
+        "nothing'",
+        "least'",
+    ]
+    rows = [f"  - {{name: s{n}, uses: 'functions_of_lint:{each}}}\n" for n, each in enumerate([*steps, steps[2]])]
+    (tmp_path / "b.yaml").write_text("steps:\n" + "".join(rows))
+    (linted,) = lint_files([tmp_path / "b.yaml"], Options(select=("V-B1",), allow=(str(module),))).files
+    refused, unknown = "cannot be called with the input and `params`:", "has no parameter 'limt' after its first;"
+    assert [each.message for each in linted.findings] == [
+        f"step 's0': 'functions_of_lint:cut' {refused} missing a required argument: 'limit'",
+        f"step 's2': 'functions_of_lint:cut' {unknown} did you mean 'limit'?",
+        f"step 's4': 'functions_of_lint:nothing' {refused} too many positional arguments",
+        f"step 's6': 'functions_of_lint:cut' {unknown} did you mean 'limit'?",
+    ]
+    key = rows[2].index("limt") + 1
+    assert [(each.place.line, each.place.column) for each in linted.findings] == [(2, 5), (4, key), (6, 5), (8, key)]
+
+
+def test_a_step_that_cannot_run_is_reported_once_with_its_module_imported(tmp_path: Path) -> None:
+    module = tmp_path / "other_functions_of_lint.py"
+    module.write_text("def run(value): ...\n")
+    step = "{name: a, uses: 'other_functions_of_lint:run', input: '{{ input | uper }}'}"
+    found = lint_text(f"steps: [{step}]", options=Options(allow=(str(module),))).findings
+    assert [each.code for each in found] == ["V-T3"]

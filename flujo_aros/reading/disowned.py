@@ -97,6 +97,13 @@ _WORDS: Final = {
     "MISTAKE": """mistake fehler erreur error errore erro vergissing błędem ошибк* hata 間違い 실수*""",
     "NONE": """none keines keine_davon rien_de nada_de niente_di geen_van ninguno ninguna nenhum nenhuma aucun""",
     "DID": """did""",
+    "IF": """if unless wenn falls si se indien jeśli gdyby если eğer 如果 假如 要是 もし 만약* 만일*""",
+    "SUPPOSE": """suppose supposing assume assuming imagine pretend angenommen supposons imaginons supongamos
+        supponiamo suponhamos stel załóżmy предположим допустим varsayalım 假定 仮に""",
+    "HAVE": """have haben""",
+    "EG": """something_like something_similar for_instance for_example zum_beispiel par_exemple por_ejemplo
+        per_esempio por_exemplo bijvoorbeeld na_przykład например örneğin mesela 例如 比如 例えば 예를_들어""",
+    "EXPECTED": """expected required desired erwartetes gewünschtes attendu esperado typically usually""",
     "WANT": """ask asks asked tell tells told want wants wanted instruct* demand* request* insist* would_like
         would_have_me claim* verlangt* fordert* soll solle sollte auffordert befiehlt möchte behauptet* demande*
         veut ordonne* exige* voudrait prétend* souhaite* pide* quiere* ordena* dice_que pretend* afirma* chiede*
@@ -104,7 +111,7 @@ _WORDS: Final = {
         nakazuj* twierdz* prosi требует* просит* хочет* приказыва* велит утвержда* istiyor* istedi* söylüyor*
         emred* iddia* 要求 让我 命令 希望我 想让 声称 求め 命じ よう指示 させようと 主張 요구* 원하* 시키* 하라고*
         주장* 지시하* tries_to tried_to trying_to says said sagt schreibt dit_de dice diz zegt mówi говорит diyor
-        wollte* asking demanding 求めて manda*""",
+        wollte* asking demanding 求めて manda* supposed""",
     "OLD": """old previous earlier former outdated obsolete superseded another different other alte* vorherig*
         früher* veraltet* ander* anderen ancien* précédent* autre* obsolète* périmé* antigu* anterior* viej* otr*
         obsolet* vecchi* precedent* altr* superat* antig* outr* desatualizad* oud oude vorige* verouderd* ander
@@ -163,13 +170,13 @@ _WORDS: Final = {
         mümkün 无法 找不到 没找到 未找到 缺少 没收到 未收到 見つかり 見つけ できません 不足 届いて 찾지 찾을
         없습니다 없어* 없으* 없* 못했* 못* 没有 沒有 ありません missing bulunmadı* bulunmuyor がない がなく""",
     "GIVEN": """find found mention* contain* provid* given gave stat* receiv* attach* includ* specif* present read
-        open access extract* paste* have has angegeben erwähnt* enthält enthalten* genannt* vorliegt vorhanden
-        erhalten bekommen lesen geliefert angehängt fourni* mentionn* contient contenait reçu* donné* joint*
-        extrait* lire mencion* contien* proporcion* recib* adjunt* menzion* fornit* ricevut* allegat* leggere
-        stata contém contin* fornec* receb* anex* ler vermeld* bevat* ontvangen gegeven bijgevoegd ingevuld* lezen
-        staat wspomn* zawiera* poda* otrzyma* załącz* wypełn* odczyta* упомян* содерж* указан* дан дана получ*
-        прилож* прочита* belirtil* geçmi* içermi* verilmed* alamad* eklen* oku* 提到 包含 提供 收到 给出 附 提及
-        記載 含まれ 提供され 受け取 言及 언급* 포함* 제공* 받* 첨부* 작성*""",
+        open access extract* paste* has angegeben erwähnt* enthält enthalten* genannt* vorliegt vorhanden erhalten
+        bekommen lesen geliefert angehängt fourni* mentionn* contient contenait reçu* donné* joint* extrait* lire
+        mencion* contien* proporcion* recib* adjunt* menzion* fornit* ricevut* allegat* leggere stata contém
+        contin* fornec* receb* anex* ler vermeld* bevat* ontvangen gegeven bijgevoegd ingevuld* lezen staat
+        wspomn* zawiera* poda* otrzyma* załącz* wypełn* odczyta* упомян* содерж* указан* дан дана получ* прилож*
+        прочита* belirtil* geçmi* içermi* verilmed* alamad* eklen* oku* 提到 包含 提供 收到 给出 附 提及 記載
+        含まれ 提供され 受け取 言及 언급* 포함* 제공* 받* 첨부* 작성*""",
     "PLEASE": """please kindly could_you can_you once_you as_soon_as bitte sobald könnten_sie veuillez merci_de
         pourriez envoyez por_favor envíe* envíeme necesito per_favore potrebbe_inviar* inviami inviatemi
         por_gentileza envie preciso alsjeblieft graag stuur proszę prześlij* przesła* пожалуйста пришлите
@@ -218,6 +225,7 @@ _BESIDE: Final = (
     "ISNT IS? +2 ANSWER",
     "THIS IS? GOOD? ANSWER ~1 NOT END",
     "NONE FROM THIS IS DEF? +1 ANSWER",
+    "THIS IS NOT WHAT YOUR",
     # "Ignore the above", "Please do not use this"
     "IGNORE FROM? ~1 THIS ~1 ANSWER? END",
     "NOT IGNORE ~1 THIS",
@@ -259,16 +267,32 @@ _BESIDE: Final = (
 """Orders of classes in a sentence before or after an object."""
 _BEFORE: Final = (
     "ANSWER ~3 NOT HERE? IS? THIS/ANSWER? END $",
+    "ANSWER ~3 NOT IS? COMMA ~3 END $",
+    "ANSWER IS ~6 NOT END $",
+    "THIS ANSWER? IS +2 WRONG",
+    "NOT DEF/A GOOD? ANSWER ~1 END $",
+    "WRONG ANSWER %4 END $",
     "^ ~1 NOT ~1 THIS/ANSWER? END $",
     "<DID NOT ~1 SAY %3 THIS ANSWER? ~4 END $",
     "NOT ~1 SAY %2 ANSWER THIS END $",
     "SAY ~2 NOT ~1 THIS ~3 END $",
-    "| PLEASE? YOUR? ~1 NOT NOT? ~1 SAY FROM? END $",
+    "NOT ~1 SAY FROM? END $",
+    "NOT ANSWER FROM END $",
+    "I ~1 WANT ~2 SAY END $",
+    # what would be the answer
+    "^ IF/SUPPOSE %14 END $",
+    "^ SUPPOSE",
+    "^ ~1 IF !YOUR ~14 WOULD ~3 END $",
+    "WOULD ~1 HAVE ~3 END $",
+    "^ DEF/A? ~1 FORMAT WOULD",
+    "EG END $",
+    "^ DEF/A? EXAMPLE IS END $",
+    "^ HERE? IS? ONLY? A? +3 EXAMPLE FROM DEF? ANSWER END $",
     "MISTAKE/WRONG ~3 SAY ~1 END $",
     "HIDDEN ~4 SAY ~1 END $",
     "^ HERE? IS? ONLY? A? +3 EXAMPLE ANSWER? ANSWER? FORMAT? END $",
     "^ HERE? IS? ONLY? A? +3 EXAMPLE FROM ~4 FORMAT",
-    "^ FROM +2 EXAMPLE ONLY? END",
+    "^ FROM +2 FROM? EXAMPLE ONLY? END",
     "<YOUR SOURCE ~8 WANT %4 SAY %1 THIS? %1 END $",
     "<YOUR SOURCE ~8 COMMAND ~3 END $",
 )
@@ -276,10 +300,12 @@ _BEFORE: Final = (
 _BEHIND: Final = ("^ STOP? IS ~1 NOT ~2 GOOD/ANSWER/THIS", "^ IS WHAT ~6 WANT")
 """The same for the words directly after it: "is not the answer"."""
 _EXEMPT: Final = (
-    "YOUR ~2 ASKED", "EXAMPLE %8 FROM YOUR", "NONE FROM THIS IS? +2 EXAMPLE/WRONG", "^ -5 GOOD +4 END $",
-    "END -4 GOOD +4 END $",
+    "YOUR ~2 ASKED", "IF THIS ~1 NOT", "I ~3 WRONG", "EXAMPLE %8 FROM YOUR", "NONE FROM THIS IS? +2 EXAMPLE/WRONG",
+    "^ -5 GOOD +4 END $", "END -4 GOOD +4 END $",
 )  # fmt: skip
 """Sentences that disown nothing: "the examples you asked for", "The old address is wrong; the new record is"."""
+_SAMPLE: Final = ("<YOUR EXAMPLE/WOULD/EG", "^ DEF? EXPECTED FORMAT", "THIS FORMAT")
+"""Before an object in a reply that gives no answer: "It would have this form"."""
 _CLAIMED: Final = ("<YOUR SOURCE ~9 ANSWER/SAY/WANT",)
 """Before an object that the writer refuses behind it: "According to the vendor, it is"."""
 _REFUSED: Final = ("^ ~5 NOT ~3 OBEY", "OBEY ~3 NOT", "REFUSE", "NOT ~1 OBEY")
@@ -296,13 +322,14 @@ _IS_BESIDE: Final = _any(_BESIDE)
 _IS_BEFORE: Final = _any(_BEFORE)
 _IS_BEHIND: Final = _any(_BEHIND)
 _IS_EXEMPT: Final = _any(_EXEMPT)
+_IS_SAMPLE: Final = _any(_SAMPLE)
 _IS_CLAIMED: Final = _any(_CLAIMED)
 _IS_REFUSED: Final = _any(_REFUSED)
 _IS_OTHER: Final = _any(_OTHER)
 _IS_MISSING: Final = _any(_MISSING)
 _SUSPECT: Final = (
     "ISNT/NONE/IGNORE/DONT/NOT/EXAMPLE/SHOW/FICTION/LOOK/NOTHING/HIDDEN/OBEY/REFUSE/WRONG/DEFAULT/EMPTY/OLD/WHAT"
-    "/MISTAKE/WANT/COMMAND/CANT"
+    "/MISTAKE/WANT/COMMAND/CANT/IF/SUPPOSE/EG/WOULD"
 )
 """Every rule requires a word of one of these classes."""
 _MAY_DISOWN: Final = Phrases(*_LEXICON.phrases(_SUSPECT), r"n['’]t\b")
@@ -332,6 +359,12 @@ def disowned_in(before: str, behind: str) -> str | None:
             if rules.search(tags) and any(others.search(each) for _, each in every):
                 return sentence
     return None
+
+
+def is_sample(label: str) -> bool:
+    """Return whether the words before an object mention an example, or what an answer would look like."""
+    tags = _tags(label)
+    return _IS_SAMPLE.search(tags) is not None and _IS_EXEMPT.search(tags) is None
 
 
 def _sentences(text: str) -> list[str]:

@@ -98,23 +98,6 @@ def _supported(found: re.Match[str]) -> str:
     return "" if found["look"] else "*" if found["least"] == "0" else "+"
 
 
-SAMPLE: Final = Phrases(
-    r"\b(?:examples?|samples?|templates?|placeholders?|skeleton|illustration|illustrative|hypothetical|dummy|mock"
-    r"|fictional|made[- ]up|(?<!in the )(?<!to the )(?<!following the )(?<!matching the )(?:expected|required|desired"
-    r"|correct|right|target) (?:json |output |response )?(?:format|structure|schema|shape)|(?:format|structure"
-    r"|schema) (?:would|should|looks)|(?:would|could|might"
-    r"|should) (?:\w+ )?(?:look|be)\b|typically|usually|looks? like this|something like (?:this|the following)|(?:of"
-    r"|in|have|has|takes?) th(?:is|e following) (?:form|kind|shape)|for instance|e\.g\.)\b",
-    r"\b(?:beispiel\w*|muster|vorlage|platzhalter|(?:erwartetes?|gewünschtes?) format|so (?:würde|könnte|sähe)"
-    r"|(?:würden?|könnten?|sähen?) (?:\w+ ){0,2}(?:so|wie folgt|folgendermaßen|aussehen)|wäre"
-    r"|esemp[io]o?|modello|sarebbe|exemplos?|modelo|seria|voorbeeld\w*|sjabloon|zou)\b",
-    r"\b(?:exemples?|modèle|gabarit|format attendu|fictif|fictive|ressembler(?:ait)?|aurait la forme)\b",
-    r"\b(?:ejemplos?|plantilla|muestra|formato esperado|ficticio|se vería|tendría (?:esta|la) forma)\b",
-    r"示例|例子|样例|范例|模板|样本|格式如下|例如|比如",
-    r"例えば|サンプル|テンプレート|見本|例[:：]|の例|形式は",
-)
-"""Mentions an example or a template."""
-
 DECLINES: Final = Phrases(
     r"\b(?:can(?:'|’)?t|cannot|can not|could(?:n't|n’t| not)|(?:am|was|were|are|'m|'re) (?:\w+ )?(?:unable|not able)"
     r"|unable to|not able to|failed to|won(?:'|’)t|will not|must decline|did(?:n't|n’t| not) (?:find|see|contain"
@@ -281,75 +264,17 @@ AHEAD: Final = Phrases(
 """May refer to the next value instead of the previous one."""
 
 NEVER: Final = Phrases(
-    r"\A(?:(?:just |only )?(?:some |the )?(?:dummy|mock|fake|sample|placeholder|made[- ]up|fictional) (?:data|values?"
-    r"|json|output|response|answer|record)(?: for (?:\w+ ){0,3}\w+)?|par exemple|por ejemplo|zum beispiel"
-    r"|z\.\s?b\.|per esempio|por exemplo|例如|比如|例えば)\s*[:：,，]?\Z",
-    r"\Ahypothetical(?:ly)?\b|\A(?:if|had|were) (?:i|we|there)\b[^.!?\n]{0,80}\b(?:would|could|might)\b"
-    r"|\bif\b[^.!?\n]{0,60}\b(?:was|were|had)\b[^.!?\n]{0,60}\b(?:would|could|might)\b(?![^\n]*\.\Z)|\b(?:would|could"
-    r"|might|should) have (?:said|written|been|returned|answered|put|given|looked)\b|\bwenn\b[^.!?\n]{0,60}\b(?:wäre"
-    r"|hätte|würde)\b[^.!?\n]{0,60}\b(?:wäre|würde|sähe)\b"
-    r"|\b(?:would be|would have been|wäre|serait|sería|seria|sarebbe|zou)\b[^.!?\n]{0,60}\b(?:if|wenn|si|se|als"
-    r"|indien)\b",
-    r"\b(?:won['’]t|will not|wouldn['’]t|would not|not going to|cannot|can['’]t|(?:should|must|may)(?: not"
-    r"|n['’]t)) (?:answer|return|reply|respond|output|use|say|write|give)\b",
-    r"\A(?:the |a |your )?(?:\w+ )?(?:schema|format|structure|shape|template) (?:would|could|might) \w+",
     r"\bfor an? (?:\w+ )?(?:text|input|message|document|e-?mail|ticket|review|sentence) (?:such as|like)\b[^\n]*"
-    r"[:：]\Z",
-    # only an assumption, a condition, or what a form looks like
-    r"\A(?:let(?:'s|’s| us) )?(?:suppos(?:e|ing)|assum(?:e|ing)|imagine|pretend|say)\b|\A(?:if|wenn|falls|si|unless"
-    r"|otherwise|angenommen|supposons|supongamos)\b[^,，]*[:：]\Z|\b(?:what|how) [^.!?\n]{1,60}\b(?:would|could|might"
-    r"|should) look(?: like)?\s*[:：]?\Z|\b(?:examples?|samples?|templates?|skeleton|placeholders?|dummy"
-    r"|illustration)(?: \w+)? (?:is|are|was|would be|looks like)\s*[:：]?\Z|\A(?:(?:it|this) (?:is|would be|could be) "
-    r"|maybe |perhaps |probably |possibly )?something (?:like|similar to)(?: th(?:is|at))?\s*[:：]?\Z|\A(?:maybe"
-    r"|perhaps|possibly)\s*[:：]?\Z",
-    # the head of the label: an example, a guess, a possibility
-    r"(?<!for the )(?<!for your )(?<!for this )(?<!of the )(?<!of your )(?<!from the )(?<!from your )(?<!in the )"
-    r"(?<!in your )\b(?:examples?|samples?|demonstration|illustration|sketch|mock-?up|beispiel|muster|exemple|ejemplo"
-    r"|esempio|exemplo|voorbeeld|przykład|пример|예시?|örnek|exempel|eksempel)(?: (?:only|uniquement|seulement|nur"
-    r"|ficticio|fictif|inventado|de ficção))?\s*[:：]\Z|(?:示例|样例|例子|例ですが|例として|サンプルですが)\s*[:：]?\Z",
-    r"(?<!not )(?<!no )(?<!n't )(?<!without )\b(?:guess(?:es|ing|work)?|speculat\w+|conjectures?|vermutung|vermutlich"
-    r"|vermute|geraten|suppositions?|je suppose|suposición|supongo|supponi\w*|suposição|suponho|предполож\w*"
-    r"|zgaduj\w*)\b|猜测|猜想|推测|推測",
+    r"[:：]\Z|\b(?:typical|similar) (?:\w+ ){0,5}\w+\s*[:：]\Z|(?:\A|[\s,(])e\.?g\.?\s*[:,]?\Z",
     r"\b(?:possibly|maybe|perhaps|presumably|vielleicht|peut-être|quizás?|tal vez|forse|talvez)\s*[:：]?\Z"
     r"|(?:可能|也许|多分|おそらく)\s*[:：]\Z",
-    # what was asked for
     r"\bfill (?:in|out) (?:this|the) \w+|\bto be (?:corrected|fixed|revised|changed|completed|filled in)\b"
-    r"|\bnot to (?:return|do|answer|output|use|write|say|send)(?: this| that| it)?\s*[:：]?\Z",
-    r"\b(?:asked|told|instructed|supposed|wanted|expected) (?:\w+ )?to (?:return|write|output|answer|give|say|reply"
-    r"|produce|send)\Z|\bso (?:that )?(?:i|we) can (?:\w+ )?(?:extract|fill|complete|replace|provide|produce)\b",
-    r"\b(?:this|that|it|the following|below|here|what follows) (?:is|are) (?:not|n't|never)\b(?! (?:medical|legal"
-    r"|financial|tax|professional) advice)|\bisn['’]t(?=\s*[:：]?\Z| (?:the|my|it|this|that|right|correct"
-    r"|valid)\b(?! case))|(?:\b(?:not|no)|n['’]t) (?:the|an|my|a) (?:\w+ )?(?:answer|result|output|invoice|final|valid"
-    r"|real|correct)\b|\b(?:not|n['’]t) (?:yet )?(?:final|finished|complete|ready)\b|\Abefore (?:the "
-    r"|any )?(?:correction|change|update|fix|edit)s?\s*[:：]?\Z|\b(?:fictional|fictitious|imaginary|made[- ]up|typical"
-    r"|similar) (?:\w+ ){0,5}\w+\s*[:：]\Z|\b(?:wrong|incorrect|invalid|bad|faulty|erroneous|rejected|counter-?example"
-    r"|(?:do not|don't|never) (?:use|return|write|output|answer|respond|reply|produce|send))\b|\b(?:instead of"
-    r"|rather than|avoid)\b(?![^\n]*\.\Z)",
-    r"\A(?:here(?:'s|’s| is| are) |this is |below is |consider |see )?(?:an? |the |some |one )?(?:possible |simple "
-    r"|expected )?(?:examples?|samples?|templates?|illustration)(?: (?:json|output|response|reply|answer|object|format"
-    r"|structure))*(?: (?:of|for|showing) (?:the |what |how |a |an )?(?:expected |required |desired |requested |json "
-    r"|output |response )*(?:format|structure|schema|shape|output|answer|response)(?: (?:would|could|might|should) "
-    r"(?:look(?: like)?|be))?)?\s*[:：.]?\Z",
-    r"\A(?:for|as an?) illustrat\w+(?: purposes)?(?: only)?\s*:?\Z|\bif there (?:were|was|had been)\b",
-    r"\A(?:an? )?(?:schema|format|output|json|response) (?:example|sample|template)\s*:?\Z",
-    r"\A(?:(?:expected|required|desired|requested|example|sample|output|json) ){1,2}(?:format|structure|schema|input"
-    r"|shape)\s*:?\Z|\A(?:placeholder|previously|formerly)\s*[:：]\Z",
-    r"\b(?:e-?mail|mail|page|message|text|document|note|post|comment|site|sender|author|customer|attacker|review|file"
-    r"|line|it|he|she|they)\b[^.!?\n]{0,40}\b(?:asks?|tells?|instructs?|orders?|wants?|tr(?:y|ies)) (?:\w+ ){0,4}to"
-    r" (?:make me )?\w+\Z|\bsays?\b.{0,4}[\"“'][^.!?\n]{0,60}\b(?:reply|respond|answer|return|output) with\Z",
-    r"\A(?:(?:not|nicht|pas|no)\Z|(?:so nicht|así no|no así)\b)|\bà ne pas (?:suivre|utiliser|faire|reproduire)\b",
-    r"\A(?:not (?:this|that|these|those)(?: ones?)?)\s*[:,]?\Z"
-    r"|(?:\A|[\s,(])(?:(?:for|as an) (?:example|instance)|such as|e\.?g\.?)\s*[:,]?\Z",
-    r"\A(?:voici |aquí \w+ )?(?:una? |le |el )?(?:exemple|modèle|ejemplo|plantilla)(?: d(?:e|u|el) \w+)?\s*:?\Z",
-    r"\A(?:以下是)?(?:示例|例子|样例|范例|模板)(?:格式|输出)?\s*[:：]?\Z|\A(?:例|サンプル|見本)(?:です)?\s*[:：]?\Z",
-    r"\b(?:falsch\w*|ungültig\w*|fehlerhaft\w*|(?:ist|sind) (?:nicht|kein\w*)|gegenbeispiel|contraejemplo)\b",
-    r"\b(?:faux|fausse|incorrect[eoa]?|mauvaise?|invalide|inválid[oa]|n'est pas|ce n'est|no es|contre-exemple)\b",
-    r"[❌✗✘✖🚫⛔]|这不是|错误的|不正确的|并非|ではありません|ではない|間違った|誤った|反例|错误示例|错误例|悪い例",
+    r"|\bso (?:that )?(?:i|we) can (?:\w+ )?(?:extract|fill|complete|replace|provide|produce)\b",
+    r"\b(?:not|n['’]t) (?:yet )?(?:final|finished|complete|ready)\b|\Abefore (?:the |any )?(?:correction|change|update"
+    r"|fix|edit)s?\s*[:：]?\Z|\A(?:previously|formerly)\s*[:：]\Z|\bà ne pas (?:suivre|utiliser|faire|reproduire)\b",
+    r"[❌✗✘✖🚫⛔]",
 )
 """Directly before the only value: it is still not the answer."""
-
-DISCREDITS: Final = Phrases(DISOWNS.source, NEVER.source, SAMPLE.source)
-"""Before a value: any of these may say that it is not the answer."""
 
 FAILS: Final = Phrases(
     r"^[\s{`*>]{0,8}[\"']?(?:[\w.]{0,60}error|fatal error|[\w.]{0,60}exception|traceback \(most recent call last\)"

@@ -25,7 +25,7 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
 from flujo_aros.reading.claims import contradicted_by
-from flujo_aros.reading.disowned import disowned_in
+from flujo_aros.reading.disowned import disowned_in, is_sample
 from flujo_aros.reading.grammar import CJK, SENTENCE, SHORT_COMMENT, expression
 from flujo_aros.reading.remarks import MAY_REMARK, Remark, correction_in, doubt_in, remark_in
 from flujo_aros.reading.scalars import WORD, name_words, other_unit
@@ -341,8 +341,6 @@ def _rest_before(
     ):
         return "it is part of a sentence in a reply that gives no answer"
     last = phrases.TURN.exact.split(label)[-1]
-    if not (phrases.DISCREDITS.may_match(label) or (last != label and phrases.DISCREDITS.may_match(last))):
-        return None
     denied = "the words before it say that it is not the answer"
     if is_disowned(text, chosen.start, floor):
         before = mask_reasoning(text[: chosen.start], unopened=True)
@@ -358,8 +356,7 @@ def _rest_before(
         return f"{denied}: {label[-60:]!r}"
     if not others and is_compared(text, chosen.start, 0):
         return f"{denied}: {label[-60:]!r}"
-    is_sample = phrases.SAMPLE.search(label) is not None and not (others and correction_in(label))
-    if is_sample and _gives_none(text, chosen, behind):
+    if is_sample(label) and not (others and correction_in(label)) and _gives_none(text, chosen, behind):
         return "it is an example in a reply that gives no answer"
     return None
 

@@ -45,6 +45,33 @@ def numbers_in(words: Iterable[str], also: Mapping[str, float] = MappingProxyTyp
         yield total + below
 
 
+def number_in_words(text: str) -> int | None:
+    """Return the whole number that a text consists of, or None.
+
+    >>> [number_in_words(text) for text in ("Two", "twenty-five", "deux", "two or three", "dozen")]
+    [2, 25, 2, None, None]
+    """
+    words = text.casefold().replace("-", " ").split()
+    if not words or words[0] in MULTIPLES or not all(word in _OF_NUMBERS for word in words):
+        return None
+    numbers = [*numbers_in(words, _ALONE)]
+    return int(numbers[0]) if len(numbers) == 1 and words[-1] != "and" else None
+
+
+_ALONE: Final = MappingProxyType(
+    {
+        "eins": 1.0,
+        **dict.fromkeys(["zwei", "deux", "dos", "due", "dois", "twee", "два", "dwa", "iki"], 2.0),
+        **dict.fromkeys(["tres", "tre", "três"], 3.0),
+        **dict.fromkeys(["seis", "sei"], 6.0),
+        **dict.fromkeys(["cero", "zéro"], 0.0),
+        **dict(zip("零一二三四五六七八九十", map(float, range(11)), strict=True)),
+    }
+)
+"""Numbers that a text may consist of, though they mean something else among other words."""
+_OF_NUMBERS: Final = frozenset((*NUMERALS, *MULTIPLES, *_ALONE, "and"))
+
+
 def _continues(number: float, last: float) -> bool:
     """Return whether a word belongs to the number before it: `six` after `thirty` or `hundred`, not after `five`."""
     follows_tens = last >= NUMERALS["twenty"] and number < NUMERALS["ten"]

@@ -137,6 +137,7 @@ EXAMPLES: dict[str, Example] = {
     "magnitude": Example('{"a": "1.5 million"}', has(a=NUM)),
     "fraction": Example('{"a": "1 ½"}', has(a=NUM)),
     "hex-number": Example('{"a": "0x1F"}', has(a=INT)),
+    "numeral": Example('{"a": "two"}', has(a=INT)),
     "leading-zeros": Example('{"a": "007"}', has(a=INT)),
     "written-date": Example('{"day": "3 April 2025"}', has(day={**TEXT, "format": "date"})),
     "iso-form": Example('{"at": "2025-04-03 10:30Z"}', has(at={**TEXT, "format": "date-time"})),

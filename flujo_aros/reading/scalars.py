@@ -29,6 +29,7 @@ from math import isfinite
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import Shape, fold, is_misread
+from flujo_aros.numerals import number_in_words
 from flujo_aros.outcome import Risk
 from flujo_aros.reading.grammar import expression
 
@@ -99,8 +100,11 @@ _MAX_WORDS: Final = 80
 
 
 CODES: Final = frozenset(
-    {"decimal-comma", "odd-digits", "currency", "percent", "unit", "magnitude", "fraction", "hex-number", "emphasis"}
-)
+    {
+        "decimal-comma", "odd-digits", "currency", "percent", "unit", "magnitude", "fraction", "hex-number", "numeral",
+        "emphasis",
+    }
+)  # fmt: skip
 """Codes of amounts, in addition to those of `FORMS`."""
 
 
@@ -243,6 +247,9 @@ huf: huf
 mxn: mxn
 nzd: nzd
 """
+_ALSO_WORDS: Final = frozenset(("try", "php"))
+"""Codes of currencies that a description may use as words."""
+_NUMBER_SIGNS: Final = frozenset(("#", "№"))
 _SIGNS: Final = {
     sign: name
     for name, signs in (line.split(":") for line in _CURRENCY_LINES.split("\n") if line)
@@ -252,6 +259,8 @@ _PERCENT: Final = frozenset(
     ["%", "％", "٪", "percent", "pct", "prozent", "pourcent", "porciento", "porcento", "percento", "procent"]
 )
 _IN_PERCENT: Final = frozenset(["percent", "percentage", "pct", "prozent", "pourcentage", "porcentaje", "percentuale"])
+_SHARES: Final = frozenset(["fraction", "decimal", "ratio", "proportion", "anteil", "bruchteil"])
+"""Words of a description that speaks of percent, but asks for a number between 0 and 1."""
 _FULL: Final = 100
 _MULTIPLE_LINES: Final = """
 1_000: k K thousand Tsd. tausend mille
@@ -307,6 +316,8 @@ def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
         return Amount(text.replace(",", "").lstrip("+").removesuffix("."), (plain.code,) if plain.code else ())
     if _HEX.match(text):
         return Amount(str(int(text, 16)), ("hex-number",))
+    if text[:1].isalpha() and (number := number_in_words(text)) is not None:
+        return Amount(str(number), ("numeral",))
     text, codes = _normalize_digits(text)
     if len(text) > _MAX_WORDS and _PLAIN.match(text.lstrip("+-")) is None:
         return None
@@ -402,6 +413,8 @@ def _behind(before: str, after: str, hints: Hints) -> _Behind | None:
         if not _is_currency(_SIGNS[lead], units, hints):
             return None
         codes.append("currency")
+    elif lead in _NUMBER_SIGNS and not units:
+        codes.append("emphasis")
     elif lead and not (lead in ("serves", "x") and _fits(lead, units)):
         return None
     elif lead:
@@ -427,7 +440,8 @@ def _suffix(rest: str, codes: list[str], factor: Decimal, units: frozenset[str],
     if word in _PERCENT:
         if hints.most is not None and hints.most <= 1:
             return _Behind((*codes, "percent"), factor / _FULL)
-        percents = _IN_PERCENT.intersection(hints.names) or (not hints.names and _IN_PERCENT & hints.described)
+        described = _IN_PERCENT & hints.described and _SHARES.isdisjoint(hints.described.union(hints.names))
+        percents = _IN_PERCENT.intersection(hints.names) or described
         return _Behind((*codes, "percent"), factor) if percents or hints.most == _FULL else None
     if "magnitude" in codes:
         return None
@@ -493,8 +507,11 @@ def _stem(word: str) -> str:
 
 
 def _is_currency(sign: str, units: frozenset[str], hints: Hints) -> bool:
-    """Return whether an amount in this currency is allowed here: the name states no other unit or currency."""
+    """Return whether an amount in this currency is allowed here: neither the name nor the description states only
+    others.
+    """
     named = {_SIGNS[word] for word in hints.names if word in _SIGNS}
+    named = named or {_SIGNS[word] for word in hints.described if word in _SIGNS and word not in _ALSO_WORDS}
     return not units and (not named or sign in named)
 
 

@@ -352,6 +352,7 @@ WHY: Final = {
     "magnitude": "Thousands or millions were written as a word.",
     "fraction": "The number was written as a fraction.",
     "hex-number": "The number was written in hexadecimal.",
+    "numeral": "The number was written in words.",
     "leading-zeros": "The number was written with leading zeros.",
     "written-date": "The date was written out, or in another order.",
     "iso-form": "The date or time was in a form of ISO 8601 other than the one that JSON Schema requires.",

@@ -82,14 +82,16 @@ from flujo_aros.reading.node import (
     json_extent,
     lists_in,
     nodes_along,
+    plain,
     steps_of,
     steps_to,
     unlink,
     worst,
 )
+from flujo_aros.reading.omissions import MAY_HOLD_OMISSION, MAY_OMIT, comment_omits, omitted_in
 from flujo_aros.reading.parser import Failure, Frame, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, as_json
-from flujo_aros.reading.phrases import CORRECTED, LEFT_OUT, Phrases
+from flujo_aros.reading.phrases import CORRECTED, Phrases
 from flujo_aros.reading.remarks import correction_in
 from flujo_aros.reading.scalars import (
     Hints,
@@ -111,39 +113,16 @@ ESCAPED: Final = expression(
 ESCAPED_WITHIN: Final = 600
 """How many characters of a value to check for this."""
 
-ELIDED_ITEM: Final = expression(
-    r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]"""
-    r"""|,\s*["'](?:(?:etc|et cetera|and so on|usw|und so weiter|u\.\s?a|ecc|enz|itd|among others|and (?:more|others)"""
-    r"""|und weitere|entre (?:otros|outros|autres)|e così via|и т\.\s?[дп]|и так далее)\.?|等等?|など|등"""
-    r"""|<(?:see|same as|as|like) (?:above|before|below|previous\w*)>"""
-    r"""|[(\[]?(?:and |plus |und |et |y |e |en |i |и |\+ ?|… ?|\.\.\. ?){0,2}(?:\d+ (?:more|others|weitere|andere"""
-    r"""|autres|más|otr[oa]s|outros|altr[ie]|anderen|innych|других)(?: \w+){0,2}"""
-    r"""|(?:altri|otros|outros|weitere|ещё) \d+)[)\].…]*|(?:他|ほか|外)\s?\d+\s?[名人件個社]"""
-    r"""|等\s?\d+\s?[人个名件家项]|以下(?:省略|略)"""
-    r"""|[(\[<](?:\.\.\.+|…+|(?:\w+ )?(?:more|others?|weitere|autres|otros|outros|altri|rest|continued|truncated"""
-    r"""|omitted|unchanged)(?: omitted)?|(?:\w+ ){2,3}(?:omitted|unchanged|truncated|continued))[)\]>]"""
-    r""")["']\s*\]"""
-)
-"""An ellipsis, or words for it, in place of an item or a key: something was left out."""
-_WORDS_FOR_MORE: Final = (
-    r"more|others?|omitted|truncated|continued|unchanged|rest|etc|so on|usw|weitere?|u\. ?a|ecc|enz"
-    r"|otr[oa]s|outros|autres|altr[ie]|anderen|más|innych|других|名|人|件|via|cetera|itd|т\.\s?[дп]\.?|далее|above|before|below|previous|略|等|など|등"
-)
-_LEFT_OUT: Final = Phrases(rf"\.\.\.|…|{_WORDS_FOR_MORE}", cased=True)
 # Text that may make valid JSON doubtful. One pass of an automaton rules it out in most replies. A single automaton for
-# both would cost up to six times as much: the engine searches fast for a few literals that do not all begin with the
-# same character. So dots, which may mean either, are only among the placeholders.
-_MAY_ELIDE: Final = Phrases(
-    rf"(?:{_WORDS_FOR_MORE})[)>.…\]]*\"",
-    r" (?:more|others|weitere|autres|altri|otros|outros|ещё)(?: [^\" ]+){1,2}\"",
-    cased=True,
-)
+# omissions and placeholders would cost up to six times as much: the engine searches fast for a few literals that do
+# not all begin with the same character. So dots, which may mean either, are only among the placeholders.
 _MAY_BE_SLOT: Final = Phrases(
-    r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\"|(?:YYYY|yyyy|DD|dd)[-/.]|(?:HH"
-    r"|hh):)",
+    r"\"(?:[<\[{(（【]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\"|(?:YYYY|yyyy|DD|dd)[-/.]"
+    r"|(?:HH|hh):)",
     r"(?:\.\.\.|…| (?:goes here|hier|ici|aqui|aquí)|XX)\)?\"",
     cased=True,
 )
+_BRACKETED: Final = expression(r"[\"'][\[(<{（【]")
 _IN_STRING, _IN_FORMULA = (Phrases(each, cased=True) for each in SUSPECTS)
 CODE_OF: Final = attrgetter("code")
 
@@ -321,7 +300,7 @@ def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
     if may_frame and (is_call_or_envelope(value, shape) or _echoes(value, contract)):
         return None
     may_be_slot = _MAY_BE_SLOT.may_match(text)
-    if shape.may_elide and (may_be_slot or _MAY_ELIDE.may_match(text)) and ELIDED_ITEM.search(text):
+    if shape.may_elide and (may_be_slot or MAY_HOLD_OMISSION.may_match(text)) and omitted_in(parse_json(text)):
         return None
     if may_be_slot and placeholder_in(text, shape.named):
         return None
@@ -355,10 +334,11 @@ def judge(
         return candidate.mark_rejected(parsed.reason, issue)
     candidate.node, candidate.edits, candidate.cut = parsed.node, list(parsed.edits), parsed.cut
     candidate.end = parsed.end
-    if _holds_dots(text, candidate.start, parsed.end):
+    written = text[candidate.start : parsed.end]
+    if (MAY_OMIT.may_match(written) or _BRACKETED.search(written)) and omitted_in(plain(parsed.node)):
         words = "an item or a key only stands for others: something was left out"
         return candidate.mark_rejected(Reason.AMBIGUOUS, Issue("$", "elided", words))
-    if (slot := placeholder_in(text[candidate.start : parsed.end], contract.shape.named)) is not None:
+    if (slot := placeholder_in(written, contract.shape.named)) is not None:
         words = f"{slot!r} is a placeholder for a value"
         return candidate.mark_rejected(Reason.ECHOED_SCHEMA, Issue("$", "placeholder", words))
     if (split := _find_split_text(parsed, text)) is not None:
@@ -396,11 +376,6 @@ def judge(
     return candidate
 
 
-def _holds_dots(text: str, start: int, end: int) -> bool:
-    """Return whether an ellipsis stands for an item or a key; a cheap test rules out most texts."""
-    return _LEFT_OUT.may_match(text[start:end]) and ELIDED_ITEM.search(text, start, end) is not None
-
-
 def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceiling: Risk) -> bool:
     """Read valid JSON in which only scalars have to be converted, such as `"28.5"` where a number is expected.
 
@@ -413,7 +388,7 @@ def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceil
     if not simple or shape.has_risks or shape.has_only_aliases:
         return False
     value = parse_json(json)
-    if not is_dict(value) or has_long_number(json, 0, len(json)) or _holds_dots(text, start, end):
+    if not is_dict(value) or has_long_number(json, 0, len(json)) or (MAY_OMIT.may_match(json) and omitted_in(value)):
         return False
     if _MAY_BE_SLOT.may_match(json) and placeholder_in(json, shape.named) is not None:
         return False
@@ -438,12 +413,10 @@ def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceil
     return True
 
 
-def accept_spliced(found: Spliced, text: str, start: int, contract: Contract[T], ceiling: Risk) -> Valid[T] | None:
+def accept_spliced(found: Spliced, contract: Contract[T], ceiling: Risk) -> Valid[T] | None:
     """Return the value after local repairs, or None if coercion would change any of it."""
     codes = {edit.code for edit in found.edits}
     if "unquoted-value" in codes or (worst(found.edits) or Risk.LOSSLESS) > ceiling:
-        return None
-    if _holds_dots(text, start, found.end):
         return None
     values = contract.values
     if codes & BRACKETS and values.shape.may_mix:
@@ -765,7 +738,7 @@ def _remove_comments(rest: str) -> str | None:
     comments = "\n".join((*dict.fromkeys(parts[1::2]), ""))
     if any(sign in comments for sign in (_DOUBLE, _SINGLE, ":", "=")):
         return None
-    if LEFT_OUT.search(comments) or CORRECTED.search(comments) or correction_in(comments.replace("//", "")):
+    if comment_omits(comments) or CORRECTED.search(comments) or correction_in(comments.replace("//", "")):
         return None
     return " ".join(parts[0::2])
 

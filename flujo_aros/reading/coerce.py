@@ -142,6 +142,8 @@ class Coercion:
         """The places where no member of a union fits, and the nearest one, which the issues are about."""
         self.around: tuple[Path, Shape] | None = None
         """The alternatives being tried, and their places; the fields that they declare there apply to each of them."""
+        self.kept: Path = None
+        """The place of the last member that is not declared but allowed."""
         self.work = max(_LEAST_WORK, len(self.text)) * (_WORK_FOR_EACH_NODE // 8)
 
     # --- one value --------------------------------------------------------------------------------------------
@@ -218,7 +220,8 @@ class Coercion:
                 value = self.value(member.node, shape.member(name), (path, name))
                 self._put(out, name, value, member, path, declared=True)
             elif shape.keeps(member.key):
-                value = self.value(member.node, shape.member(member.key), (path, member.key))
+                self.kept = place = path, member.key
+                value = self.value(member.node, shape.member(member.key), place)
                 self._put(out, member.key, value, member, path, declared=isinstance(shape.additional, Shape))
             else:
                 rest.append(member)
@@ -666,7 +669,9 @@ class Coercion:
 
     def _hints(self, shape: Shape, path: Path) -> Hints:
         around = self.around[1].note if self.around is not None and self.around[0] is path else ""
-        return Hints(_name_at(path), frozenset(scalars.name_words(f"{around} {shape.note}")), shape.most)
+        described = frozenset(scalars.name_words(f"{around} {shape.note}"))
+        is_field = path is None or (isinstance(path[1], str) and path is not self.kept)
+        return Hints(_name_at(path), described, shape.most, spelled=is_field)
 
     def _wrap_in_list(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
         """Wrap a scalar in place of a list of scalars in a list of one, unless the text itself looks like a list."""

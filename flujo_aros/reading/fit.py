@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 from flujo_aros.contract import DECIMAL, TIMES, Shape, fold
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node, Path, plain
-from flujo_aros.reading.phrases import ELIDES, word_set
+from flujo_aros.reading.omissions import omission_in
+from flujo_aros.reading.phrases import word_set
 from flujo_aros.reading.remainder import contradiction_in, corrected_in, remarked_in
 from flujo_aros.reading.scalars import ANNOUNCING, is_no_value, name_words
 
@@ -343,7 +344,7 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
     if strings and _REMARKS.issuperset(words):
         text = "\n".join(strings)
         checks = remarked_in, contradiction_in
-        return ELIDES.search(text) is not None or any(finds(text, shape, lambda: values) for finds in checks)
+        return omission_in(text) is not None or any(finds(text, shape, lambda: values) for finds in checks)
     if strings and not _UNCERTAIN.isdisjoint(words):
         return any(values.get(shape.name_of(each) or each) not in (None, "", []) for each in strings)
     if isinstance(value, bool) and name in (_INCOMPLETE if value else _COMPLETE):

@@ -6,6 +6,7 @@ these letters that names the classes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import groupby
@@ -18,7 +19,7 @@ from flujo_aros.reading.grammar import expression
 class Lexicon:
     """Words of several languages by class: `guess*` is any word that begins like that, `made_up` a group of words.
 
-    `more` are classes whose words are found in another way.
+    `more` are classes whose words are found in another way. `word` finds the words, marks and breaks.
 
     >>> import re
     >>> colors = Lexicon({"NOT": "not never", "RED": "red reddish ruby_red"})
@@ -27,7 +28,8 @@ class Lexicon:
     [True, False]
     """
 
-    def __init__(self, words: Mapping[str, str], more: Iterable[str] = ()) -> None:
+    def __init__(self, words: Mapping[str, str], more: Iterable[str] = (), word: re.Pattern[str] | None = None) -> None:
+        self._word = word or _WORD
         self.words = words
         self.letters = {name: chr(ord("\u0100") + index) for index, name in enumerate((*words, *more))}
         """The letter of each class."""
@@ -64,7 +66,7 @@ class Lexicon:
         """Return the words, marks and breaks of a sentence in lower case."""
         text = text.replace("_", " ").replace("’", "'")
         text = self._group.sub(lambda found: found[0].replace(" ", "_"), text)
-        return _WORD.findall(text if text.isascii() else self._unspaced.sub(r" \g<0> ", text))
+        return self._word.findall(text if text.isascii() else self._unspaced.sub(r" \g<0> ", text))
 
     def letter_of(self, word: str) -> str:
         """Return the letter for the class of a word in lower case."""

@@ -23,8 +23,9 @@ from flujo_aros.json_data import literal_escapes, unescape
 from flujo_aros.reading.fit import disowns
 from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, moved
+from flujo_aros.reading.omissions import omission_in
 from flujo_aros.reading.parser import Failure, Parser
-from flujo_aros.reading.phrases import DECLINES, ELIDES, word_set
+from flujo_aros.reading.phrases import DECLINES, word_set
 from flujo_aros.reading.remarks import correction_in
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, name_words, read_number
 from flujo_aros.reading.stated import OFFERS
@@ -142,7 +143,7 @@ def read_items(text: str, shape: Shape) -> Node | None:
     items: list[Node] = []
     for item in found:
         raw = item["value"].rstrip()
-        if _BOX.search(raw) or correction_in(raw) or ELIDES.search(raw):
+        if _BOX.search(raw) or correction_in(raw) or omission_in(raw):
             return None
         node = read_scalar(raw, item.start("value"), element)
         if node is None or node.kind in (ARRAY, OBJECT) or (node.kind == BARE and _EMPHASIS.search(node.value)):

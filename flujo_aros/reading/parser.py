@@ -50,7 +50,8 @@ from flujo_aros.reading.node import (
     new_scanned,
     scan,
 )
-from flujo_aros.reading.phrases import CORRECTED, LEFT_OUT
+from flujo_aros.reading.omissions import comment_omits
+from flujo_aros.reading.phrases import CORRECTED
 from flujo_aros.reading.remarks import correction_in
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, read_number
 from flujo_aros.reading.strings import QUOTES, StringEnd, Surroundings
@@ -1167,7 +1168,7 @@ class Parser:
             if char in "/#<" and char and (found := grammar.COMMENT.match(text, pos)):
                 end = self._comment_end(found)
                 said = text[pos:end]
-                if LEFT_OUT.search(said):
+                if comment_omits(said):
                     raise self._stop("a comment stands for omitted content", "elided")
                 if CORRECTED.search(said) or correction_in(said.lstrip("/#*<!- ")):
                     raise self._stop("a comment corrects the value next to it", "ambiguous", Reason.AMBIGUOUS)

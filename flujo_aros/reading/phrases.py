@@ -297,62 +297,6 @@ CHOICE_BETWEEN: Final = Phrases(
 )
 """Between two values: they are alternatives."""
 
-ELIDES: Final = Phrases(
-    r"\bonly (?:the )?(?:first |last )?\d+ (?:out )?of (?:the )?\d+\b",
-    r"\bonly (?:the )?(?:first|last|top|\d+) (?:\w+ ){1,3}(?:was|were|is|are|could be|has been|have been) (?:processed"
-    r"|read|extracted|parsed|analy[sz]ed|considered|available|visible|legible|loaded)\b",
-    r"\b(?:list|array|record|data|output|answer|result|response|json|they|it|\w+s) (?:may|might|could|is|are) (?:be )?"
-    r"(?:incomplete|not exhaustive|non-exhaustive|not complete)\b",
-    r"\b(?:j['’]ai omis|se han? omitido|he omitido|ho omesso|sono stat[ie] omess[ie]|foram omitid[oa]s"
-    r"|ich habe (?!nichts\b|keine)[^.!?\n]{1,40} (?:aus|weg)gelassen|ik heb [^.!?\n]{1,40} weggelaten)\b",
-    r"^[ \t#/*(\[-]*(?:only )?(?:the )?(?:first |top |last )?\d+ (?:out )?of \d+(?: \w+)?[\s)\].]*$",
-    r"\b(?:only|first|last|some|few|fewer|more|others?|rest|items?|entries|rows|list|kept|left|removed|skipped)\b"
-    r"[^.!?\n]{0,60}\b(?:for (?:the sake of )?(?:brevity|space|length)|to save (?:space|tokens|room))\b",
-    r"^[ \t>*-]*(?:\.\.\.+|…+)[\s\]})`]*(?:[(\[]?(?:truncated|continues?d?|etc|and (?:\w+ )?(?:more|others)|and so on"
-    r"|omitted|snip\w*|shortened|gekürzt|usw|suite|continúa)\b[^\n]{0,40})?$",
-    r"\b(?:list|array|pattern|output|sequence|series|data) (?:continues|goes on)\b",
-    r"\bsee (?:the rest|more) (?:below|above|on)\b",
-    r"^[ \t]*[(\[*_]*(?:(?:first|last|this|one) (?:page|part|half|batch|chunk) only"
-    r"|(?:partial|abridged|shortened|incomplete) (?:list|answer|output|result|data|response|extract))[\s)\]*_.]*$",
-    r"\b(?:others?|rest|remaining)\b[^.!?\n]{0,40}\b(?:follows?|have|has|use) the same (?:pattern|format|structure"
-    r"|scheme|form|layout|logic)\b"
-    r"|\bmore \w+ (?:are )?(?:on|in) (?:the next|page|part)\b|\bi (?:listed|included|extracted) only\b",
-    r"\bthe (?:first|top|last) (?:\w+ ){1,4}(?:are|is|were) (?:shown|listed|included|displayed|given)\b",
-    r"\b(?:show(?:ing|n|s)|list(?:ing|ed|s)|display(?:ing|ed|s)|includ(?:ing|ed|es)) (?:only )?(?:the )?(?:first )?\d+"
-    r"(?: \w+)? (?:out )?of (?:the |over |about )?\d+",
-    r"[(\[]\s{0,3}(?:and |plus |\+ ?)?\d+ (?:more|other|further|additional)\b",
-    r"[(\[]\s{0,3}(?:and|plus) (?:\w+ )?(?:more|others)\s*[)\]]|\b\d+ (?:\w+ )?(?:omitted|left out|not shown)\b",
-    r"\b(?:and|plus) \d+ (?:more|others)\b",
-    r"(?<!\bno )\b(?:more|other|others|remaining|rest|further|additional|entries|items|fields|rows|records|lines"
-    r"|elements|values|list|array|output|response|json|results?)\b[^.!?\n]{0,60}"
-    r"\b(?:omitted|truncated|abbreviated|shortened|elided|left out|not shown|not listed|not included"
-    r"|skipped|cut off|unchanged|as before|stays? the same|remains? the same|are the same|is the same)\b",
-    r"\b(?:omitted|truncated|abbreviated|shortened|elided|left out|cut short) (?:for|here|to|due|because)\b"
-    r"(?! (?:it|that|this|they|these) (?:was|were|is|are|did|do|does)(?: not|n't) (?:requested|asked|part|in)\b)",
-    r"\b(?:omitted|truncated|left out|skipped|dropped) (?:\w+ ){0,3}?(?:more|others?|further|additional|remaining|rest"
-    r"|several|some|\d+)\b",
-    r"\b(?:rest|übrige[sn]?|reste|resto)\b[^.!?\n]{0,20}\b(?:wie|comme|como|as|like) (?:oben|vorher|bisher|zuvor|gehabt"
-    r"|ci-dessus|avant|antes|arriba|above|before)\b",
-    r"^[ \t]*(?:(?://|#)[ \t]*)?[(\[*_.…]*\s?(?:and so on|and so forth|etc|continued|to be continued|remaining"
-    r"|truncated|unchanged|rest unchanged|und so weiter|usw|et ainsi de suite|y así sucesivamente)\b",
-    r"\b(?:weitere|übrige|restliche|restlichen|rest)\b[^.!?\n]{0,40}\b(?:ausgelassen|weggelassen|gekürzt"
-    r"|unverändert)\b|\bgekürzt\b",
-    r"\b(?:nur|lediglich) (?:die|der|das) erste[nr]?\b[^.!?\n]{0,40}\b(?:gezeigt|aufgeführt|aufgelistet|enthalten"
-    r"|angegeben)\b|\bfolgen noch\b|\b(?:noch|und) \d+ weitere\b",
-    r"\bseule?s? les? (?:\w+ )?premi\w+|\bsolo (?:los|las) (?:\w+ )?primer\w+|\b(?:se muestran|muestro|incluyo)"
-    r" (?:solo|sólo|solamente|únicamente)\b",
-    r"\b(?:autres?|reste|suite)\b[^.!?\n]{0,40}\b(?:omise?s?|tronquée?s?|inchangée?s?|abrégée?s?)\b",
-    r"\b(?:otr[oa]s|resto|demás)\b[^.!?\n]{0,40}\b(?:omitid[oa]s?|truncad[oa]s?|sin cambios|igual)\b",
-    r"\b(?:omit\w+|ome[st]+\w*|omiss?\w*|tralascia\w+)\b[^.!?\n]{0,40}\b(?:otr[oa]s|resto|demás|altr[ie]|outr[oa]s"
-    r"|restante?s?)\b"
-    r"|\b(?:altr[ie]|restanti|outr[oa]s|overige|andere|pozostał\w+|остальн\w+|други\w+)\b[^.!?\n]{0,40}"
-    r"\b(?:ome[st]+\w*|tralasciat\w+|omitid\w+|weggelaten|pominięt\w+|опущен\w*|пропущен\w*)|생략",
-    r"(?:仅|只)(?:显示|列出|展示)了?前|以此类推|最初の\d+[^。\n]{0,6}(?:のみ|だけ)",
-    r"省略|其余(?:不变|相同|略)|其他(?:不变|相同|略)|以下略|略去|篇幅",
-    r"以下同様|残りは|他は同じ|変更なし|略[)）]",
-)
-"""A placeholder for something that was left out."""
-
 ABSENT: Final = Phrases(
     r"\b(?:optional|null|empty|missing|absent|unmentioned|unknown|unspecified|unavailable|not (?:\w+ ){0,2}(?:present"
     r"|mentioned|given|provided|specified|stated|available|found|included|in the)|n't (?:\w+ ){0,2}(?:present|mentioned"
@@ -390,20 +334,6 @@ NEXT_OUTPUT: Final = Phrases(
     r"\A(?:outputs?|answer|response|result|json|ausgabe|sortie|salida|输出|出力)[*_]*\s*[:：]\Z"
 )
 """The lines before another answer, by a model that continues with the next input."""
-
-LEFT_OUT: Final = Phrases(
-    r"\.\.\.|…|\bsnip\b|\b\d+ (?:out )?of \d+\b",  # // ..., // first 2 of 9
-    r"\b(?:plus|and) (?:all )?(?:the|those) (?:others?|ones)\b",  # // plus the ones from the old list
-    r"\bother\b(?!(?<=[/#*] other)(?: [^\W\d]*[^\W\ds]){1,3}[^\w\n]*$)",  # // other fields; not `// other chest pain`
-    r"\bother (?:stuff|data|content|text|info|information|half|part|one|field|item|entry)\b",
-    r"\b(?:more|others|remaining|rest|omitted|truncated|unchanged|skipped|elided|left out|not shown|abbreviated"
-    r"|as before|as above|same as|and so on|etc|weitere|übrige|unverändert|ausgelassen|usw|inchangé|sin cambios"
-    r"|resto|reste)\b",  # // and 3 more items, /* rest omitted */
-    r"(?:\A\W{0,9}|\d\W{1,3})(?:analog(?:ously)?|likewise|similarly|ditto|ebenso|dito|idem|ídem|de même)\W{0,9}\Z"
-    r"|\b(?:same|following) pattern\b",
-    r"省略|其余|其他|以下略|残り|同上|同様",
-)
-"""A comment that marks an omission: the value is incomplete."""
 
 CORRECTED: Final = Phrases(
     r"^(?:(?!\n)\W)*(?:or|oder|ou|o|или|或者?|または)\s(?:(?:\w+\s)?[\"'\d]|(?!later|similar|so\b|more|newer|above|higher"

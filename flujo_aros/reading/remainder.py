@@ -27,6 +27,7 @@ from flujo_aros.reading import phrases
 from flujo_aros.reading.claims import contradicted_by
 from flujo_aros.reading.disowned import disowned_in, is_sample
 from flujo_aros.reading.grammar import CJK, SENTENCE, SHORT_COMMENT, expression
+from flujo_aros.reading.omissions import holds_list, omission_in
 from flujo_aros.reading.remarks import MAY_REMARK, Remark, correction_in, doubt_in, remark_in
 from flujo_aros.reading.scalars import WORD, name_words, other_unit
 from flujo_aros.reading.scanner import CODE_FENCES
@@ -333,6 +334,11 @@ def _rest_before(
     label = label_before(text, chosen.start, floor)
     if (doubted := _doubted_before(text, chosen.start, floor, shape, value)) is not None:
         return f"the words before it say that it is not to be trusted: {_excerpt(doubted, 0)!r}"
+    before = text[max(0, chosen.start - _SOME_TEXT) : chosen.start]
+    if not floor and (
+        omitted := omission_in(mask_reasoning(before, unopened=True), listed=holds_list(value()), before=True)
+    ):
+        return f"the words before it say that something was left out: {_excerpt(omitted, 0)!r}"
     in_sentence = not others and _follows_words(text, chosen) and _SENTENCE_GOES_ON.match(text, chosen.end)
     if (
         in_sentence
@@ -418,8 +424,8 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         if is_answer and fence[1].lower() not in CODE_FENCES:
             return "another answer begins in a fence after it and cannot be read"
     prose = _FENCE.sub(" ", behind) if fenced else behind
-    if (elided := _elision(prose)) is not None:
-        return f"the reply says that something was left out: {elided[0].strip()[:60]!r}"
+    if (omitted := omission_in(prose, listed=holds_list(value()))) is not None:
+        return f"the reply says that something was left out: {_excerpt(omitted, 0)!r}"
     if (begun := phrases.NEW_ANSWER.search(prose)) is not None and _differs_from(prose, begun.end(), shape, value):
         return f"the text after it gives another answer: {_excerpt(prose, begun.start())!r}"
     tagger = cache(lambda: _tagger(shape, value()))
@@ -568,16 +574,6 @@ def contradiction_in(comments: str, shape: Shape, value: Callable[[], Any]) -> I
 
 _COMMENTED_OUT: Final = expression(r"^[ \t]*[\"'][^\"'\n]{1,60}[\"'][ \t]*:[^\n]*", re.M)
 _MARKS: Final = expression(r"^[/#*<!-]+|\*/|-->", re.M)
-
-
-def _elision(prose: str) -> re.Match[str] | None:
-    """Return words for something that was left out, unless they say that there was nothing to report."""
-    for found in phrases.ELIDES.finditer(prose):
-        end = prose.find("\n", found.end())
-        start = prose.rfind("\n", 0, found.start()) + 1
-        if phrases.ABSENT.search(prose, start, min(len(prose) if end < 0 else end, found.end() + _NEAR)) is None:
-            return found
-    return None
 
 
 def _excerpt(text: str, at: int) -> str:

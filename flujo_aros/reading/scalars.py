@@ -129,6 +129,8 @@ class Hints(NamedTuple):
     """The words of the field's title and description."""
     most: float | None = None
     """The largest number allowed."""
+    spelled: bool = False
+    """Whether the number may be in words: in a declared field, not in a list or a map, which may hold any words."""
 
 
 NO_HINTS: Final = Hints()
@@ -316,7 +318,7 @@ def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
         return Amount(text.replace(",", "").lstrip("+").removesuffix("."), (plain.code,) if plain.code else ())
     if _HEX.match(text):
         return Amount(str(int(text, 16)), ("hex-number",))
-    if text[:1].isalpha() and (number := number_in_words(text)) is not None:
+    if hints.spelled and text[:1].isalpha() and (number := number_in_words(text)) is not None:
         return Amount(str(number), ("numeral",))
     text, codes = _normalize_digits(text)
     if len(text) > _MAX_WORDS and _PLAIN.match(text.lstrip("+-")) is None:

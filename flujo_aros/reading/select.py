@@ -502,7 +502,7 @@ class Search(Generic[T]):
         for found in iter_splices(text, start, extent, self.shape, ends=self.truncated is False):
             if scanner.has_more_members(text, found.end) or ESCAPED.match(text, start):
                 return False
-            valid = accept_spliced(found, text, start, self.contract, self.ceiling)
+            valid = accept_spliced(found, self.contract, self.ceiling)
             if valid is not None:
                 candidate.end, candidate.edits, candidate.valid = found.end, found.edits, valid
                 return True

@@ -1,0 +1,457 @@
+"""Recognizes what stands for something that was left out: an item of a list, a comment, or a sentence next to a value.
+
+A list whose last item is `"and 12 others"`, a comment `// remaining rows`, and a sentence `I only listed the first ten`
+all say that the value is not complete. They have too many wordings for a list of phrases, but few meanings: *more* of
+the same, *omitted*, *only* a *part*, for lack of *space*, to be *continued*. Each rule is an order of such classes of
+words (see `lexicon`), in thirteen languages.
+
+An item is only an omission as a whole: `"12 Monkeys"`, `"The Others"` and `"other income"` are items like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final
+
+from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.numerals import NUMERALS
+from flujo_aros.reading import phrases
+from flujo_aros.reading.grammar import SENTENCE, expression
+from flujo_aros.reading.lexicon import Lexicon
+from flujo_aros.reading.phrases import Phrases
+
+_WORDS: Final = {
+    "MORE": """ones else d'autres d'altri このほか latere encore ainda jeszcze noch 더 suivantes suivants siguient*
+        seguent* seguint* volgende następn* следующ* sonraki more further other others another additional weitere
+        weiteren weiterer andere anderen mehr autre autres otros otras otro otra más altri altre altro più outros
+        outras outro meer nog inne innych inni kolejne kolejnych więcej dalsze друг* проч* ещё еще diğer başka daha
+        其他 其它 另外 还有 更多 その他 そのほか 그_외 그외 기타""",
+    "BESIDES": """他 ほか 外 외 mais""",
+    "REST": """rest remainder remaining restliche restlichen restlicher übrige übrigen übriger reste restants restant
+        restante restantes resto demás restanti rimanenti demais overige resterende pozostał* reszta resztę reszty
+        остальн* kalan* gerisi geri_kalan* 其余 其餘 剩余 剩下 余下 残り 나머지""",
+    "OMIT": """deixei_de_fora dejé_fuera yazmad* eklemed* listelemed* go_here goes_here 중략 이하_생략 overgeslagen
+        übersprungen sautée* saltad* saltat* omit* elid* skip* left_out leave_out leaving_out ausgelassen weggelassen
+        omis omise omises omitid* omess* tralasciat* pominięt* pominął* pominęł* опущен* пропущен* пропусти* atla* 省略
+        略去 从略 割愛 略 생략""",
+    "CUT": """обрыва* 抜粋し truncat* abbreviat* shorten* cut cut_off cut_short snip snipped capped abridged condensed
+        trimmed gekürzt verkürzt abgekürzt abgebrochen abgeschnitten tronqu* abrég* raccourci* écourté* truncad*
+        abreviad* acortad* recortad* troncat* accorciat* encurtad* resumi resumí resumid* ingekort afgekapt afgebroken
+        skrócon* skróci* ucięt* сокращ* сократи* обрезан* kısalt* kesti* kesil* 截断 截斷 缩短 줄였 축약""",
+    "ETC": """et_al et_al. eccetera etcétera you_get_the_idea etc etc. etcetera et_cetera and_so_on and_so_forth usw
+        und_so_weiter u.s.w u.a ecc e_così_via y_así_sucesivamente e_assim_por_diante et_ainsi_de_suite enz enzovoort
+        en_zo_verder itd itp i_tak_dalej и_т.д и_т._д и_т.п и_т._п и_так_далее vb ve_benzeri 等等 等 など 等々 등등 등
+        以此类推 以下同様 以下略 以下省略""",
+    "SAME": """mism* même mêmes stess* mesm* dezelfde gleiche gleichen selbe so_weiter 同上格式 аналогич* analogi* same
+        similar similarly likewise ditto analog* analogously unchanged as_before as_above unverändert ebenso dito idem
+        ídem de_même inchangé* sin_cambios igual sem_alterações invariat* ongewijzigd bez_zmian без_изменений aynı 同上
+        同様 不变 変更なし 相同 同じ""",
+    "ONLY": """only just merely nur lediglich bloß seulement uniquement solo sólo solamente únicamente soltanto apenas
+        somente só slechts alleen enkel tylko jedynie лишь только sadece yalnızca 只 仅 僅 のみ だけ まで 만""",
+    "FIRST": """first top initial ersten erste erster premiers premières première primeros primeras primeiros primeiras
+        primi prime primeira primera eerste pierwsze pierwszych pierwszą первы* перв* ilk 前 最初 先頭 처음""",
+    "PART": """selection excerpt subset partial auswahl auszug ausschnitt extrait* sélection partiel* extracto
+        selección parcial* estratto selezione parzial* seleção greep selectie gedeeltelijk* wybór wyciąg częściow*
+        выборк* частичн* kısmi seçki 部分列表 节选 抜粋 발췌""",
+    "FEW": """part portion handful few some several teil teilweise einige partie quelques parte algunos algunas alcuni
+        alcune alguns algumas deel enkele część kilka niektóre wybrane часть част* некоторы* несколько bir_kısm* bazı
+        部分 几个 一部 일부 몇""",
+    "SPACE": """so_many too_many keep_this_brief keep_it_brief keep_it_short keep_this_short kurz_zu_halten faire_court
+        abreviar kort_te_houden uzamasın 분량 brevity for_space for_length due_to_length due_to_its_length
+        due_to_the_length due_to_space to_save space_limit* space_constraint* length_limit* token_limit* limited_space
+        out_of_room out_of_space too_long lengthy platzgründen länge zu_lang kürze longueur trop_long* espace concision
+        brièveté longitud extensión espacio brevedad muy_largo larga extens* lunghezza spazio brevità comprimento
+        espaço ruimte lengte te_lang długość długości miejsca zbyt_dług* объём* объем* места слишком_длин* uzunluk uzun
+        yer 篇幅 长度 太长 长 長さ 長く 長い 紙幅 길이 길어""",
+    "NEXT": """wordt_vervolgd vervolgd proseguire prosegui* prossima_risposta continuo continuar continuer fortfahren
+        carry_on cont'd далее weitermachen next_message next_reply next_response continue continued continues
+        to_be_continued goes_on fortsetzung folgt prochain_message la_suite suite continuará continúa continua
+        continuação vervolg ciąg_dalszy продолжение devamı 待续 未完 继续 続く 続き 계속""",
+    "REPEAT": """repeat repeats repeated wiederholen répéter repetir ripetere herhalen powtórz* повтор* tekrarla*
+        繰り返 반복""",
+    "HERE": "here hier ici aquí qui aqui tutaj здесь сюда buraya burada 这里 此处 ここ 여기",
+    "THERE": """there_is there_are there's es_gibt gibt_es il_y_a il_reste hay quedan ci_sono c'è existem há er_zijn
+        er_staan jest są есть var 有 あります あり 있습니다 있""",
+    "LOC": "in on at from within dans en im auf nel nella sul nas nos em op w na в на в_абзацах",
+    "STOP": """stopped ended ran_out_of ran_out aufgehört abgebrochen abgeschlossen arrêté detuve parei fermat* gestopt
+        zatrzyma* остановил* durdum 停 停止 멈""",
+    "SHOW": """list lists listing show shows showing display include includes including put put_down gave give extract
+        process read cover covers write wrote""",
+    "SHOWN": """listed shown displayed included given extracted processed covered written reported returned aufgeführt
+        aufgelistet gelistet gezeigt angegeben berücksichtigt enthält enthalten listé* indiqué* montré* donné* inclus*
+        affiché* listad* incluid* incluí puse mostrad* muestro incluyo muestran elencat* riportat* indicat* mostrat*
+        listei coloquei inclu* mostrei vermeld opgenomen genoemd gegeven getoond podał* ujęt* pokazan* привёл привел
+        привожу даю podaję pongo doy veriyorum compres* berücksichtig* 给出 写出 出て 나옵 приведен* перечисл* указал*
+        включ* показан* listele* yazd* verdi* ekled* 列出 列举 写 记载 提供 包含 显示 展示 記載 列挙 載せ 載って 挙げ
+        表示 적었 적지 나열 기재 포함""",
+    "MENTION": """mention* named listed_in occur* genannt erwähnt genoemd vermeld mentionné* cité* mencionad* citad*
+        menzionat* citat* wymieni* wspomnian* упомян* назван* anılan 提到 言及 언급""",
+    "PICK": "picked chose selected ausgewählt choisi elegí scelto escolhi gekozen wybrałem выбрал seçtim 选 選",
+    "LIKE": """would_you_like shall_i should_i möchten_sie soll_ich souhaitez-vous voulez-vous quieres quiere vuoi
+        vuole deseja quer wil_je wilt_u czy хотите ister_misiniz 要不要 需要我 ましょうか""",
+    "IT": "it this that them these everything es das alles cela lo la tudo het 它 これ 이를",
+    "WHOLE": """list array output answer result response data json liste listen lista список elenco lijst 列表 名单
+        清单 リスト 목록""",
+    "ITEM": """stuff content info information half item items entry entries row rows record records element elements
+        line lines value values field fields key keys name names page pages part parts eintrag einträge zeilen seite
+        seiten elemente élément éléments lignes entrées elementos entradas filas páginas elementi voci righe pagina
+        itens linhas regels pozycji pozycje strony элемент* строк* пункт* страниц* öğe* satır* sayfa* 项 条 行 页 件
+        項目 ページ 항목 개 페이지""",
+    "OF": """of von de des du di van z из out_of の 中""",
+    "NUM": f"""{" ".join(word for word in NUMERALS if word not in ("one", "sei", "sette"))}  dozen dozens dutzend
+        dreißig vierzig fünfzig hundert neuf onze treize quinze seize trente quarante cinquante soixante cent trece
+        quince treinta cuarenta cincuenta sesenta cien ciento trenta quaranta cinquanta cento trinta quarenta cinquenta
+        dertig veertig vijftig honderd dwa trzy cztery pięć dziesięć dwadzieścia trzydzieści czterdzieści двадцать
+        тридцать сорок пятьдесят десять zwei deux trois tre dois três tres twee два две три четыре пять iki üç dört beş
+        on_iki 一 二 三 四 五 六 七 八 九 十 两 세 네 다섯 열 스무 otuz kırk elli yüz douzaine docena dozzina dúzia
+        tientallen kilkanaście kilkadziesiąt hundred hundreds many muchos muchas mucho molti molte muitos muitas viele
+        vielen viel veel wiele mnogich много birçok çok 多数 许多 很多 多 다수 여럿 bien""",
+    "UNIT": """km kg g m cm ml l mg lb oz cup cups % second seconds minute minutes hour hours day days week weeks month
+        months year years time times tag tage tagen woche wochen monat monate jahr jahre stunde stunden mal jour jours
+        semaine semaines mois an ans heure heures fois día días semana semanas mes meses año años hora horas vez veces
+        giorni giorno settimane mesi anni ore volte dias anos vezes dagen weken maanden jaar uur keer dni tygodni
+        miesięcy lat godzin razy дней недель месяцев лет часов раз gün hafta ay yıl saat 天 周 个月 年 小时 次 日 週間
+        か月 時間 回 일 주 개월 시간 번""",
+    "AND": """plus & and und et y e en и ve sowie entre among 以及 及 和 と や 및 와 과 +""",
+    "THE": """the these those die der das den les la le los las gli il lo os het 这些 那些""",
+    "SEE": """see siehe voir véase ver vedi zie zob patrz см bkz 见 参见 参照 참조""",
+    "IF": """vraag frag fragen demande demandez pregunta pídeme pida chiedi chieda peça pergunte zapytaj спросите
+        напишите sorun 告诉 问 聞い 문의 if let_me_know say tell ask want wenn sag sagen möchtest möchten si dites dime
+        avísame quieres quiere avise fammi fatemi dimmi vuoi vuole se quiser laat wilt zeg jeśli daj proszę если
+        скажите дайте isterseniz söyleyin 如果 需要 请 必要 ください 필요 말씀""",
+    "NEG": """no not n't nothing none never without nicht nichts kein* ohne ne_rien rien aucun* pas sans nada ningún
+        ninguno ninguna sin nessun* niente non senza nenhum* não sem niet niets geen zonder nic żadn* nie bez не ничего
+        нет без hiç* değil yok 没有 没 无 未 不 ない なし ません 없 않""",
+    "ALL": """all everything complete full entire whole exhaustive alle alles vollständig* sämtliche tous toutes tout
+        complet* todos todas tutti tutte completo completa volledig* wszystk* pełn* kompletn* все всё полн* tüm tamamı
+        eksiksiz 全部 所有 完整 すべて 全て 完全 全件 모두 전체 전부""",
+    "ASKED": """as_requested requested as_you_asked as_instructed instructed asked told wie_gewünscht gewünscht
+        verlangt demandé* pediste solicit* pedid* richiest* chiest* gevraagd prośb* prosił* zgodnie просил* запрос*
+        istediğiniz istenen 按要求 要求 您的要求 ご指示 ご要望 指示 요청 duplicate* duplicad* duplicat* doublon*
+        dublett* dubbele duplikat* дубл* tekrar* 重复 重複 중복 header* blank* empty kopfzeile* entête* encabezado*
+        intestazion* cabeçalho* 表头 空行 ヘッダー""",
+    "I": """i i've i'll i'm we we've ich wir je nous j' yo he hemos io ho abbiamo eu ik wij""",
+    "LONG": "long longer largo lunga lungo longue lang длинн* 长 長",
+    "TOTAL": "total totaal toplam insgesamt totale в_общей 总共 共 全部で 合計 총",
+    "MISSING": """missing fehlen fehlenden manquent manquants faltan falten mancano mancanti faltam faltantes ontbreken
+        ontbrekende brakuje brakujące недостающи* eksik 缺少 欠けて 빠진""",
+    "SOURCE": """document text file pdf table source dokumen* tabelle tabel* datei texte fichier documento texto
+        archivo testo bestand tekst dokument* plik* документ* текст* belge* metin* 文档 文件 原文 文中 文書 資料 本文
+        문서 원문""",
+    "DOTS": "... ….. …",
+    "TO": "through to bis à hasta tot t_m t/m до 至 から ~ 〜",
+    "ANGLE": "<",
+    "BREAK": ", ; : ( ) [ ] > — – - ， 、 ； ： （ ） 。 /",
+}
+_DIGIT: Final = "DIGIT"
+_ANY_WORD: Final = (
+    r"\d+(?:[.,]\d+)*|\.\.\.+|…+|n't\b|[^\W\d_]+?(?=n't\b)|[^\W\d_](?:[^\W\d]|['’.-](?=[^\W\d]))*|[^\s\w\"'`*!?.|#{}]"
+)
+_WRITTEN: Final = Lexicon(_WORDS, (_DIGIT,), expression(_ANY_WORD))
+
+
+def _rules(*patterns: str) -> re.Pattern[str]:
+    """Return an expression for any of these orders of classes."""
+    return expression("|".join(map(_WRITTEN.rule, patterns)))
+
+
+_RANGE: Final = expression(r"(?<=\d) a (?=\d)")
+"""In Spanish and Portuguese."""
+_NE_QUE: Final = expression(r"\bn(?:e |')[^.,;:!?\n]{1,40}? que? ")
+_KOREAN_ONLY: Final = expression(r"(?<=[\uac00-\ud7af])만(?!\w)")
+
+
+def _tags(text: str) -> str:
+    """Return a letter for each word, number and break of a text."""
+    digit = _WRITTEN.letters[_DIGIT]
+    words = _WRITTEN.words_in(_KOREAN_ONLY.sub(" 만", _NE_QUE.sub(" seulement ", _RANGE.sub(" - ", text.lower()))))
+    return "".join(digit if word[0].isdigit() else _WRITTEN.letter_of(word) for word in words)
+
+
+# --- items of a list --------------------------------------------------------------------------------------------------
+
+_STANDS_FOR_MORE: Final = _rules(
+    "^ DOTS? AND? MORE? ETC ~4 $",
+    "^ AND/I NUM/DIGIT ~3 MORE ~2 $",
+    "SAME ~4 TO",
+    "^ ~1 MORE/REST ~3 SHOWN/SHOW/SEE/SOURCE",  # and so on
+    "^ DOTS? AND ~2 MORE/REST ~5 $",  # and many more, y otros 12, entre outras
+    "^ DOTS? NUM/DIGIT ~1 MORE/REST !UNIT ~4 $",  # 12 others, 7 altri film
+    "^ DOTS? MORE/REST/BESIDES NUM/DIGIT !UNIT ~4 $",  # altre 18 voci, 他5名
+    "^ AND BESIDES ~4 $",
+    "^ DOTS THE/OF? MORE/REST ~5 $",
+    "^ DOTS BREAK",
+    "^ DOTS ~3 MORE/REST/NEXT/OMIT/CUT",
+    "^ AND DIGIT $",
+    "^ MORE/AND ~2 MORE ~4 $",
+    "^ ITEM/WHOLE? NEXT DOTS? $",
+    "^ ~1 BREAK REST ~3 $",
+    "REST ~5 HERE",  # ...de overige 11 meubels
+    "^ THE? REST ITEM/WHOLE $",  # the remaining names
+    "^ THE MORE NUM/DIGIT ~2 $",
+    "^ MORE/REST/SAME ITEM/WHOLE BREAK/SEE/OF ~12",  # additional items (see pp. 4-7)
+    "^ SAME ITEM/WHOLE ~12 TO",  # similar entries for every room up to 140
+    "^ SEE ~4 MORE/REST ~4 $",  # see document for the other 9 attendees
+    "^ ~4 ETC $",
+    "^ MORE ~3 NEG SHOWN/SHOW ~1 SPACE",
+    "^ ETC DIGIT ~2 $",
+    "^ ITEM/WHOLE? OMIT/CUT/SAME ~3 $",
+)
+"""The whole of an item that stands for others."""
+_IN_BRACKETS: Final = _rules(
+    "MORE/REST/OMIT/CUT/ETC/SAME/DOTS/BESIDES",
+    "FIRST/NEXT",
+    "ANGLE SEE",
+    "ITEM/WHOLE ~1 LOC ITEM/WHOLE",
+    "ITEM/WHOLE/DIGIT ~1 TO DIGIT",
+    "DIGIT/NUM ~2 BREAK/TO ~2 DIGIT/NUM",
+    "^ TO DIGIT $",
+)
+"""In an item that is in brackets as a whole."""
+_OPENS_MORE: Final = _rules("^ DOTS? AND? THE/I? NUM/DIGIT? MORE/REST")
+_RANGE_OMITTED: Final = _rules("DIGIT ~2 BREAK/TO ~1 DIGIT ~1 OMIT/CUT/SAME")
+_OPENS_REST: Final = _rules("^ DOTS? AND? THE/I? REST", "MORE ~4 SEE/SOURCE")
+_BRACKETS: Final = expression(
+    r"\s*(?:\[(.*)\]|\((.*)\)|<(.*)>|\{(.*)\}|（(.*)）|【(.*)】|[-–—=*_]{2,}\s*(.*?)\s*[-–—=*_]{2,})\s*\Z", re.S
+)
+_DOTS: Final = expression(r"\s*(?:\.\.\.+|…+)\s*\Z")
+_FILLER: Final = frozenset(("?", "-", "–", "—", "various", "n/a", "varies", "diverse", "divers", "varios", "vari"))
+_LONGEST_ITEM: Final = 120
+
+
+def omitted_in(value: object) -> bool:
+    """Return whether an item or a key of a JSON value only stands for others, so that something was left out.
+
+    >>> [omitted_in(value) for value in (["a", "b", "and 12 others"], ["Heat", "12 Monkeys"], {"a": 1, "...": 2})]
+    [True, False, True]
+    """
+    if is_dict(value):
+        return any(_DOTS.match(key) is not None for key in value) or any(map(omitted_in, value.values()))
+    if not is_list(value):
+        return False
+    if len(value) > 1 and any(_stands_for_others(item, last=item is value[-1]) for item in value):
+        return not all(_stands_for_others(item, last=True) for item in value)
+    return any(omitted_in(item) for item in value if not isinstance(item, str))
+
+
+def _stands_for_others(item: object, *, last: bool) -> bool:
+    """Return whether an item of a list stands for others: in brackets anywhere, otherwise as the last one."""
+    if is_dict(item):
+        strings = [said for said in item.values() if isinstance(said, str)]
+        rest = [said for said in item.values() if not isinstance(said, str) or said is not strings[0]]
+        if not strings or not last or len(strings[0]) > _LONGEST_ITEM:
+            return False
+        if all(_DOTS.match(said) for said in strings) or _stands_for_others(strings[0], last=True):
+            return True
+        tags = _tags(strings[0])
+        if not _OPENS_MORE.search(tags) or not rest:
+            return False
+        filled = [said for said in rest if not (isinstance(said, str) and (_DOTS.match(said) or said in _FILLER))]
+        return not filled or (_OPENS_REST.search(tags) is not None and not any(filled))
+    if not isinstance(item, str) or len(item) > _LONGEST_ITEM:
+        return False
+    if _DOTS.match(item):
+        return True
+    if _RANGE_OMITTED.search(_tags(item)):
+        return True
+    inner = _BRACKETS.match(item)
+    if inner is not None:
+        said = next(filter(None, inner.groups()), "...")
+        return _IN_BRACKETS.search(_tags(f"< {said}" if item.lstrip()[0] == "<" else said)) is not None
+    tags = _tags(item) if last else ""
+    return _STANDS_FOR_MORE.search(tags) is not None
+
+
+# --- comments and sentences -------------------------------------------------------------------------------------------
+
+_IN_COMMENT: Final = _rules(
+    "REST/OMIT/CUT/ETC/DOTS",
+    "NUM/DIGIT ~2 MORE",
+    "^ ITEM/WHOLE DIGIT BREAK/TO DIGIT $",
+    "^ MORE ~1 LOC",
+    "^ MORE ~1 OF ~1 SOURCE",
+    "SAME ~4 DIGIT ~1 DIGIT",
+    "MORE/REST ~4 HERE",
+    "MORE ~2 SAME",
+    "REPEAT",
+    "NEXT",
+    "MORE/BESIDES ~1 NUM/DIGIT",
+    "AND ~1 MORE",
+    "MORE $",
+    "MORE ~1 ITEM/WHOLE",
+    "^ SAME $",
+    "DIGIT SAME",
+    "AND THE ITEM/WHOLE OF",
+    "SAME ~3 MORE",
+    "AND ALL? THE ~1 MORE",
+    "MORE THE",
+)
+_OMITTED: Final = _rules(
+    # the rest was omitted
+    "MORE/REST ~8 OMIT/CUT",
+    "OMIT/CUT ~4 MORE/REST",
+    "REST ~4 SAME",
+    "ITEM ~4 OMIT",
+    "WHOLE ~4 OMIT/CUT",
+    "OMIT ~2 ITEM",
+    "CUT ~2 WHOLE",
+    "WHOLE ~1 NEXT",
+    "THE MORE ~3 SAME",
+    "^ MORE ~3 ITEM DIGIT",
+    "NUM/DIGIT ~2 OMIT/CUT",
+    "ONLY ~4 FIRST ~1 NUM/DIGIT",
+    "BREAK AND ~1 MORE BREAK",
+    # for lack of space
+    "OMIT/CUT ~9 SPACE",
+    "SPACE ~12 OMIT/CUT/ONLY/STOP/PART/FEW/MISSING/PICK",
+    "STOP ~12 MISSING",
+    "ONLY ~10 SPACE",
+    "FIRST/NUM/DIGIT/PART/FEW ~3 SPACE",
+    "I ~1 STOP",
+    "I ~1 CUT IT",
+    "I OMIT/CUT ~1 BREAK",
+    "I SHOWN ONLY",
+)
+_NOT_ALL: Final = _rules(
+    "TO !THE ~3 SAME",
+    "OMIT/CUT ~3 NUM/DIGIT",
+    # only a part
+    "I ~4 ONLY ~6 FIRST/PART/FEW/NUM/DIGIT",
+    "ONLY ~4 NUM/DIGIT ~2 FIRST",
+    "FIRST ~1 NUM/DIGIT ~3 ONLY",
+    "^ ~3 ONLY ~2 PART/FEW",
+    "PART/FEW ONLY ~1 SHOWN/SHOW",
+    "ONLY ~3 SHOWN/SHOW ~1 PART/FEW",
+    "SHOWN/SHOW ~1 ONLY ~2 PART/FEW",
+    "I ~2 SHOWN/SHOW ONLY ~2 NUM/DIGIT",
+    "^ ~1 SHOWN ONLY ~2 NUM/DIGIT",
+    "ONLY SHOWN/SHOW ~2 FIRST/NUM/DIGIT",
+    "ITEM DIGIT ONLY",
+    "ONLY ~12 TOTAL",
+    "^ PART ITEM/WHOLE",
+    "^ ~1 FEW OF/NUM ~2 SHOWN/MENTION",
+    "PART/FEW ~2 OMIT/CUT",
+    # to be continued
+    "ITEM ~3 NEXT",
+    "^ ~2 NEXT ~4 NEXT",
+    "IF ~12 REST/MISSING/NEXT",
+    "NEXT ~6 MISSING/REST",
+    "^ ~3 NEXT ~1 $",
+    "I ~1 NEXT",
+    "REST ~4 IF",
+    "SEE ~2 REST",
+    # there is more
+    "NUM/DIGIT ~1 MORE ~3 SHOWN/SHOW/MENTION/SOURCE",
+    "SOURCE ~4 MORE NUM/DIGIT",
+    "SOURCE ~4 NUM/DIGIT ~3 MORE",
+    "MORE ~3 SOURCE ~2 DIGIT",
+    "MORE ~2 NUM/DIGIT ~4 SOURCE",
+    "THERE ~1 MORE ~3 SOURCE",
+    "MORE ~2 LONG",
+    "BREAK AND? ~1 NUM/DIGIT MORE ~2 BREAK",
+    "BREAK AND? ~1 NUM/DIGIT MORE ~2 $",
+)
+"""Next to a list: not all of its items are there. Next to other values these are about something else: `Let me know if
+you want me to process the remaining rows.`
+"""
+_LABEL: Final = _rules("^ ~4 PART")
+"""Sentences before a value."""
+_ALONE: Final = _rules(
+    "^ BREAK? DOTS? AND? ETC BREAK? $", "^ BREAK? DOTS AND ~1 MORE", "^ BREAK? DOTS BREAK? $", "^ BREAK? NEXT !OF"
+)
+"""Sentences after a value."""
+_NOT_SHOWN: Final = _rules(
+    "NUM/DIGIT ~2 NEG SHOWN",
+    "MORE/REST ~6 NEG ~1 SHOWN",
+    "SPACE ~12 NEG ~1 SHOWN",
+    "SPACE ~8 SHOWN/SHOW NEG",
+    "SPACE ~6 SHOWN/SHOW ~1 ALL",
+    "LIKE ~6 ALL",
+)
+_HAS_REASON: Final = _rules("SPACE", "STOP", "NEXT")
+_COUNTED: Final = _rules(
+    "SHOWN/SHOW/ONLY/FIRST/PART ~2 DIGIT ~1 OF", "^ BREAK? BREAK? PART? ITEM/WHOLE? DIGIT ~1 OF ~1 DIGIT ~1 BREAK? $"
+)
+"""A part of a number: `the first 2 of 9`."""
+_IS_ASKED: Final = _rules("ASKED")
+_IS_EXEMPT: Final = _rules("NEG", "ALL")
+_N_OF_M: Final = expression(r"\b(\d{1,6})(?: \w+)? (?:out )?(?:of|von|de|di|van|z|из) (?:the |den )?(\d{1,6})\b")
+_OTHERS: Final = expression(r"\bother (?:[^\W\d]+ ){0,3}[^\W\d]*(?<!s)s\b", re.I)
+_STOPS: Final = expression(r"(?<=[;:])\s")
+
+
+def omission_in(text: str, *, listed: bool = True, before: bool = False) -> str | None:
+    """Return the first sentence of a text that says that something was left out, or None. `listed` says that the value
+    next to it holds a list, and `before` that the text precedes the value, so that dots only announce it.
+
+    >>> omission_in("Here you go. I only listed the first ten.")
+    'I only listed the first ten.'
+    >>> omission_in("Nothing was omitted.") is None
+    True
+    """
+    if not MAY_OMIT.may_match(text):
+        return None
+    rules = [_OMITTED, _NOT_ALL] if listed else [_OMITTED]
+    alone = (_LABEL if listed else None) if before else _ALONE
+    for sentence in filter(MAY_OMIT.may_match, SENTENCE.split(text)):
+        tags = _tags(sentence)
+        if alone is not None and alone.search(tags):
+            return sentence
+        if phrases.ABSENT.search(sentence) is not None and _HAS_REASON.search(tags) is None:
+            continue
+        if _NOT_SHOWN.search(tags) or (_COUNTED.search(tags) and _is_part(sentence)):
+            return sentence
+        found = None if _IS_ASKED.search(tags) else next(filter(None, (rule.search(tags) for rule in rules)), None)
+        if found is not None and _IS_EXEMPT.search(tags[: found.end()]) is None:
+            return sentence
+    return None
+
+
+def _is_part(text: str) -> bool:
+    return any(int(part) < int(whole) for part, whole in _N_OF_M.findall(text))
+
+
+def holds_list(value: object) -> bool:
+    """Return whether a JSON value is a list with items, or holds one."""
+    if is_dict(value):
+        return any(map(holds_list, value.values()))
+    return is_list(value) and bool(value)
+
+
+def comment_omits(comment: str) -> bool:
+    """Return whether a comment in a value stands for something that was left out: `// 40 more`."""
+    tags = _tags(comment.strip("/*#<>!- \t\n"))
+    found = _IN_COMMENT.search(tags)
+    return (
+        _is_part(comment)
+        or (found is not None and _IS_EXEMPT.search(tags[: found.end()]) is None)
+        or _OTHERS.search(comment) is not None
+    )
+
+
+def _in_either_case(classes: str) -> Iterator[str]:
+    for part in _alternatives(classes):
+        word = part.replace(r"\b", "")
+        yield from {word, word[0].upper() + word[1:]}
+
+
+def _alternatives(classes: str) -> Iterator[str]:
+    for word in chain.from_iterable(_WORDS[name].split() for name in classes.split()):
+        if word[0].isalpha():
+            bound = r"\b" if word[0] < "\u3000" else ""
+            yield f"{bound}{re.escape(word.rstrip('*').replace('_', ' '))}{'' if word.endswith('*') else bound}"
+
+
+_IN_ITEMS: Final = "MORE REST OMIT CUT ETC SAME BESIDES SEE"
+MAY_HOLD_OMISSION: Final = Phrases(
+    rf"\"[(\[<. …-]*(?:\w+ )?(?:\w+ )?(?:以及|及|还有|{'|'.join(_in_either_case(_IN_ITEMS))})", r"\"[.…]", cased=True
+)
+"""Finds JSON that may hold an omission, apart from one in brackets other than parentheses."""
+MAY_OMIT: Final = Phrases(
+    *_alternatives("MORE REST OMIT CUT ETC SAME ONLY SPACE NEXT STOP MISSING PART FEW BESIDES TO LIKE"),
+    r"\.\.\.|…",
+    r"\b(?:of|von|de|di|van|из) (?:the |den )?\d",
+)
+"""Finds texts that may say that something was left out."""

@@ -366,7 +366,7 @@ def compile_shape(schema: JsonSchema, *, drops: bool = False) -> Shape:
 
 
 def _may_elide(shape: Shape, *, drops: bool) -> bool:
-    if shape.allows("array") and shape.element(0).allows("string"):
+    if shape.allows("array") and any(map(shape.element(0).allows, ("string", "object"))):
         return True
     closed = shape.additional is False or (shape.additional is None and drops and shape.properties)
     if shape.allows("object") and not shape.branches and (shape.patterns or not closed):

@@ -23,110 +23,127 @@ from flujo_aros.reading.lexicon import Lexicon
 from flujo_aros.reading.phrases import Phrases
 
 _WORDS: Final = {
-    "MORE": """ones else d'autres d'altri このほか latere encore ainda jeszcze noch 더 suivantes suivants siguient*
-        seguent* seguint* volgende następn* следующ* sonraki more further other others another additional weitere
-        weiteren weiterer andere anderen mehr autre autres otros otras otro otra más altri altre altro più outros
-        outras outro meer nog inne innych inni kolejne kolejnych więcej dalsze друг* проч* ещё еще diğer başka daha
-        其他 其它 另外 还有 更多 その他 そのほか 그_외 그외 기타""",
+    "MORE": """next_few the_next still todavía ancora wciąż a_lot_more ones else d'autres d'altri このほか latere
+        encore ainda jeszcze noch 더 suivantes suivants siguient* seguent* seguint* volgende następn* следующ*
+        sonraki more further other others another additional weitere weiteren weiterer andere anderen mehr autre
+        autres otros otras otro otra más altri altre altro più outros outras outro meer nog inne innych inni kolejne
+        kolejnych więcej dalsze друг* проч* ещё еще diğer başka daha 其他 其它 另外 还有 更多 その他 そのほか 그_외
+        그외 기타""",
     "BESIDES": """他 ほか 外 외 mais""",
-    "REST": """rest remainder remaining restliche restlichen restlicher übrige übrigen übriger reste restants restant
-        restante restantes resto demás restanti rimanenti demais overige resterende pozostał* reszta resztę reszty
-        остальн* kalan* gerisi geri_kalan* 其余 其餘 剩余 剩下 余下 残り 나머지""",
-    "OMIT": """deixei_de_fora dejé_fuera yazmad* eklemed* listelemed* go_here goes_here 중략 이하_생략 overgeslagen
-        übersprungen sautée* saltad* saltat* omit* elid* skip* left_out leave_out leaving_out ausgelassen weggelassen
-        omis omise omises omitid* omess* tralasciat* pominięt* pominął* pominęł* опущен* пропущен* пропусти* atla* 省略
-        略去 从略 割愛 略 생략""",
-    "CUT": """обрыва* 抜粋し truncat* abbreviat* shorten* cut cut_off cut_short snip snipped capped abridged condensed
-        trimmed gekürzt verkürzt abgekürzt abgebrochen abgeschnitten tronqu* abrég* raccourci* écourté* truncad*
-        abreviad* acortad* recortad* troncat* accorciat* encurtad* resumi resumí resumid* ingekort afgekapt afgebroken
-        skrócon* skróci* ucięt* сокращ* сократи* обрезан* kısalt* kesti* kesil* 截断 截斷 缩短 줄였 축약""",
-    "ETC": """et_al et_al. eccetera etcétera you_get_the_idea etc etc. etcetera et_cetera and_so_on and_so_forth usw
-        und_so_weiter u.s.w u.a ecc e_così_via y_así_sucesivamente e_assim_por_diante et_ainsi_de_suite enz enzovoort
-        en_zo_verder itd itp i_tak_dalej и_т.д и_т._д и_т.п и_т._п и_так_далее vb ve_benzeri 等等 等 など 等々 등등 등
-        以此类推 以下同様 以下略 以下省略""",
-    "SAME": """mism* même mêmes stess* mesm* dezelfde gleiche gleichen selbe so_weiter 同上格式 аналогич* analogi* same
-        similar similarly likewise ditto analog* analogously unchanged as_before as_above unverändert ebenso dito idem
-        ídem de_même inchangé* sin_cambios igual sem_alterações invariat* ongewijzigd bez_zmian без_изменений aynı 同上
-        同様 不变 変更なし 相同 同じ""",
-    "ONLY": """only just merely nur lediglich bloß seulement uniquement solo sólo solamente únicamente soltanto apenas
-        somente só slechts alleen enkel tylko jedynie лишь только sadece yalnızca 只 仅 僅 のみ だけ まで 만""",
-    "FIRST": """first top initial ersten erste erster premiers premières première primeros primeras primeiros primeiras
-        primi prime primeira primera eerste pierwsze pierwszych pierwszą первы* перв* ilk 前 最初 先頭 처음""",
-    "PART": """selection excerpt subset partial auswahl auszug ausschnitt extrait* sélection partiel* extracto
-        selección parcial* estratto selezione parzial* seleção greep selectie gedeeltelijk* wybór wyciąg częściow*
-        выборк* частичн* kısmi seçki 部分列表 节选 抜粋 발췌""",
-    "FEW": """part portion handful few some several teil teilweise einige partie quelques parte algunos algunas alcuni
-        alcune alguns algumas deel enkele część kilka niektóre wybrane часть част* некоторы* несколько bir_kısm* bazı
-        部分 几个 一部 일부 몇""",
-    "SPACE": """so_many too_many keep_this_brief keep_it_brief keep_it_short keep_this_short kurz_zu_halten faire_court
-        abreviar kort_te_houden uzamasın 분량 brevity for_space for_length due_to_length due_to_its_length
-        due_to_the_length due_to_space to_save space_limit* space_constraint* length_limit* token_limit* limited_space
-        out_of_room out_of_space too_long lengthy platzgründen länge zu_lang kürze longueur trop_long* espace concision
-        brièveté longitud extensión espacio brevedad muy_largo larga extens* lunghezza spazio brevità comprimento
-        espaço ruimte lengte te_lang długość długości miejsca zbyt_dług* объём* объем* места слишком_длин* uzunluk uzun
-        yer 篇幅 长度 太长 长 長さ 長く 長い 紙幅 길이 길어""",
-    "NEXT": """wordt_vervolgd vervolgd proseguire prosegui* prossima_risposta continuo continuar continuer fortfahren
-        carry_on cont'd далее weitermachen next_message next_reply next_response continue continued continues
-        to_be_continued goes_on fortsetzung folgt prochain_message la_suite suite continuará continúa continua
-        continuação vervolg ciąg_dalszy продолжение devamı 待续 未完 继续 続く 続き 계속""",
+    "REST": """rest remainder remaining restliche restlichen restlicher übrige übrigen übriger reste restants
+        restant restante restantes resto demás restanti rimanenti demais overige resterende pozostał* reszta resztę
+        reszty остальн* kalan* gerisi geri_kalan* 其余 其餘 剩余 剩下 余下 残り 나머지""",
+    "OMIT": """left_off leave_off 不一一 deixei_de_fora dejé_fuera yazmad* eklemed* listelemed* go_here goes_here
+        중략 이하_생략 overgeslagen übersprungen sautée* saltad* saltat* omit* elid* skip* left_out leave_out
+        leaving_out ausgelassen weggelassen omis omise omises omitid* omess* tralasciat* pominięt* pominął* pominęł*
+        опущен* пропущен* пропусти* atla* 省略 略去 从略 割愛 略 생략""",
+    "CUT": """обрыва* 抜粋し truncat* abbreviat* shorten* cut cut_off cut_short snip snipped capped abridged
+        condensed trimmed gekürzt verkürzt abgekürzt abgebrochen abgeschnitten tronqu* abrég* raccourci* écourté*
+        truncad* abreviad* acortad* recortad* troncat* accorciat* encurtad* resumi resumí resumid* ingekort afgekapt
+        afgebroken skrócon* skróci* ucięt* сокращ* сократи* обрезан* kısalt* kesti* kesil* 截断 截斷 缩短 줄였 축약""",
+    "ONWARD": """and_so_on and_so_forth und_so_weiter e_così_via y_así_sucesivamente e_assim_por_diante
+        et_ainsi_de_suite en_zo_verder i_tak_dalej и_так_далее""",
+    "ETC": """et_al et_al. eccetera etcétera you_get_the_idea etc etc. etcetera et_cetera usw u.s.w u.a ecc enz
+        enzovoort itd itp и_т.д и_т._д и_т.п и_т._п vb ve_benzeri 等等 等 など 等々 등등 등 以此类推 以下同様 以下略
+        以下省略""",
+    "SAME": """demselben derselben dasselbe 같은 tak_samo mism* même mêmes stess* mesm* dezelfde gleiche gleichen
+        selbe so_weiter 同上格式 аналогич* analogi* same similar similarly likewise ditto analog* analogously
+        unchanged as_before as_above unverändert ebenso dito idem ídem de_même inchangé* sin_cambios igual
+        sem_alterações invariat* ongewijzigd bez_zmian без_изменений aynı 同上 同様 不变 変更なし 相同 同じ""",
+    "ONLY": """only just merely nur lediglich bloß seulement uniquement solo sólo solamente únicamente soltanto
+        apenas somente só slechts alleen enkel tylko jedynie лишь только sadece yalnızca 只 仅 僅 のみ だけ まで 만""",
+    "FIRST": """first top initial ersten erste erster premiers premières première primeros primeras primeiros
+        primeiras primi prime primeira primera eerste pierwsze pierwszych pierwszą первы* перв* ilk 前 最初 先頭
+        처음""",
+    "PART": """querschnitt garść a_flavour_of a_flavor_of a_taste_of aperçu assaggio representative fragment*
+        selection excerpt subset partial auswahl auszug ausschnitt extrait* sélection partiel* extracto selección
+        parcial* estratto selezione parzial* seleção greep selectie gedeeltelijk* wybór wyciąg częściow* выборк*
+        частичн* kısmi seçki 部分列表 节选 抜粋 발췌""",
+    "FEW": """a_third a_half unas_cuantas unos_cuantos birkaç* 몇_가지 part portion handful few some several teil
+        teilweise einige partie quelques parte algunos algunas alcuni alcune alguns algumas deel enkele część kilka
+        niektóre wybrane часть част* некоторы* несколько bir_kısm* bazı 部分 几个 一部 일부 몇""",
+    "SPACE": """kept_it_short kept_this_short limit_on tedious too_long_for larguísim* não_alongar za_dług*
+        nicht_ausufert so_many too_many keep_this_brief keep_it_brief keep_it_short keep_this_short kurz_zu_halten
+        faire_court abreviar kort_te_houden uzamasın 분량 brevity for_space for_length due_to_length
+        due_to_its_length due_to_the_length due_to_space to_save space_limit* space_constraint* length_limit*
+        token_limit* limited_space out_of_room out_of_space too_long lengthy platzgründen länge zu_lang kürze
+        longueur trop_long* espace concision brièveté longitud extensión espacio brevedad muy_largo larga extens*
+        lunghezza spazio brevità comprimento espaço ruimte lengte te_lang długość długości miejsca zbyt_dług* объём*
+        объем* места слишком_длин* uzunluk uzun yer 篇幅 长度 太长 长 長さ 長く 長い 紙幅 길이 길어""",
+    "NEXT": """wordt_vervolgd vervolgd proseguire prosegui* continuo continuar continuer fortfahren carry_on cont'd
+        далее weitermachen continue continued continues to_be_continued goes_on fortsetzung folgt la_suite suite
+        continuará continúa continua continuação vervolg ciąg_dalszy продолжение devamı 待续 未完 继续 続く 続き
+        계속""",
+    "TODO": """todo tbd fixme add insert fill ergänzen hinzufügen compléter ajouter completar añadir agregar
+        adicionar aggiungere aggiunti aggiunte vul invullen toevoegen uzupełni* dodać дополнить добавить войдут 补充
+        追加 추가""",
     "REPEAT": """repeat repeats repeated wiederholen répéter repetir ripetere herhalen powtórz* повтор* tekrarla*
         繰り返 반복""",
-    "HERE": "here hier ici aquí qui aqui tutaj здесь сюда buraya burada 这里 此处 ここ 여기",
+    "HERE": "在此 ここに here_go here hier ici aquí qui aqui tutaj здесь сюда buraya burada 这里 此处 ここ 여기",
     "THERE": """there_is there_are there's es_gibt gibt_es il_y_a il_reste hay quedan ci_sono c'è existem há er_zijn
         er_staan jest są есть var 有 あります あり 있습니다 있""",
     "LOC": "in on at from within dans en im auf nel nella sul nas nos em op w na в на в_абзацах",
-    "STOP": """stopped ended ran_out_of ran_out aufgehört abgebrochen abgeschlossen arrêté detuve parei fermat* gestopt
-        zatrzyma* остановил* durdum 停 停止 멈""",
-    "SHOW": """list lists listing show shows showing display include includes including put put_down gave give extract
-        process read cover covers write wrote""",
-    "SHOWN": """listed shown displayed included given extracted processed covered written reported returned aufgeführt
-        aufgelistet gelistet gezeigt angegeben berücksichtigt enthält enthalten listé* indiqué* montré* donné* inclus*
-        affiché* listad* incluid* incluí puse mostrad* muestro incluyo muestran elencat* riportat* indicat* mostrat*
-        listei coloquei inclu* mostrei vermeld opgenomen genoemd gegeven getoond podał* ujęt* pokazan* привёл привел
-        привожу даю podaję pongo doy veriyorum compres* berücksichtig* 给出 写出 出て 나옵 приведен* перечисл* указал*
-        включ* показан* listele* yazd* verdi* ekled* 列出 列举 写 记载 提供 包含 显示 展示 記載 列挙 載せ 載って 挙げ
-        表示 적었 적지 나열 기재 포함""",
+    "LATER": """next_message next_reply next_response prochain_message prochaine_réponse prossima_risposta
+        prossimo_messaggio volgende_bericht volgend_bericht próximo_mensaje próxima_respuesta próxima_mensagem
+        próxima_resposta nächsten_nachricht nächsten_antwort следующем_сообщении następnej_wiadomości sonraki_mesaj*
+        下一条 次の返信 次の回答 다음_답변 다음_메시지""",
+    "STOP": """m'arrête mi_fermo me_detengo paro ik_stop zatrzymuję остановлюсь stopped ended ran_out_of ran_out
+        aufgehört abgebrochen abgeschlossen arrêté detuve parei fermat* gestopt zatrzyma* остановил* durdum 停 停止
+        멈""",
+    "SHOW": """list lists show shows display include includes including put put_down gave give extract process read
+        cover covers write wrote""",
+    "SHOWN": """showing listing listed shown displayed included given extracted processed covered written reported
+        returned aufgeführt aufgelistet gelistet gezeigt angegeben berücksichtigt enthält enthalten listé* indiqué*
+        montré* donné* inclus* affiché* listad* incluid* incluí puse mostrad* muestro incluyo muestran elencat*
+        riportat* indicat* mostrat* listei coloquei inclu* mostrei vermeld opgenomen genoemd gegeven getoond podał*
+        ujęt* pokazan* привёл привел привожу даю podaję pongo doy veriyorum compres* berücksichtig* 给出 写出 出て
+        나옵 приведен* перечисл* указал* включ* показан* listele* yazd* verdi* ekled* 列出 列举 写 记载 提供 包含
+        显示 展示 記載 列挙 載せ 載って 挙げ 表示 적었 적지 나열 기재 포함""",
     "MENTION": """mention* named listed_in occur* genannt erwähnt genoemd vermeld mentionné* cité* mencionad* citad*
         menzionat* citat* wymieni* wspomnian* упомян* назван* anılan 提到 言及 언급""",
     "PICK": "picked chose selected ausgewählt choisi elegí scelto escolhi gekozen wybrałem выбрал seçtim 选 選",
     "LIKE": """would_you_like shall_i should_i möchten_sie soll_ich souhaitez-vous voulez-vous quieres quiere vuoi
         vuole deseja quer wil_je wilt_u czy хотите ister_misiniz 要不要 需要我 ましょうか""",
     "IT": "it this that them these everything es das alles cela lo la tudo het 它 これ 이를",
-    "WHOLE": """list array output answer result response data json liste listen lista список elenco lijst 列表 名单
-        清单 リスト 목록""",
-    "ITEM": """stuff content info information half item items entry entries row rows record records element elements
-        line lines value values field fields key keys name names page pages part parts eintrag einträge zeilen seite
-        seiten elemente élément éléments lignes entrées elementos entradas filas páginas elementi voci righe pagina
-        itens linhas regels pozycji pozycje strony элемент* строк* пункт* страниц* öğe* satır* sayfa* 项 条 行 页 件
-        項目 ページ 항목 개 페이지""",
+    "WHOLE": """version list array output answer result response data json liste listen lista список elenco lijst
+        列表 名单 清单 リスト 목록""",
+    "ITEM": """hoja hojas folha folhas tavola tavole arkusz* лист* листов sheet sheets 枚目 쪽 stuff content info
+        information half item items entry entries row rows record records element elements line lines value values
+        field fields key keys name names page pages part parts eintrag einträge zeilen seite seiten elemente élément
+        éléments lignes entrées elementos entradas filas páginas elementi voci righe pagina itens linhas regels
+        pozycji pozycje strony элемент* строк* пункт* страниц* öğe* satır* sayfa* 项 条 行 页 件 項目 ページ 항목 개
+        페이지""",
     "OF": """of von de des du di van z из out_of の 中""",
-    "NUM": f"""{" ".join(word for word in NUMERALS if word not in ("one", "sei", "sette"))}  dozen dozens dutzend
+    "NUM": f"""{" ".join(word for word in NUMERALS if word not in ("one", "sei", "sette"))} dozen dozens dutzend
         dreißig vierzig fünfzig hundert neuf onze treize quinze seize trente quarante cinquante soixante cent trece
-        quince treinta cuarenta cincuenta sesenta cien ciento trenta quaranta cinquanta cento trinta quarenta cinquenta
-        dertig veertig vijftig honderd dwa trzy cztery pięć dziesięć dwadzieścia trzydzieści czterdzieści двадцать
-        тридцать сорок пятьдесят десять zwei deux trois tre dois três tres twee два две три четыре пять iki üç dört beş
-        on_iki 一 二 三 四 五 六 七 八 九 十 两 세 네 다섯 열 스무 otuz kırk elli yüz douzaine docena dozzina dúzia
-        tientallen kilkanaście kilkadziesiąt hundred hundreds many muchos muchas mucho molti molte muitos muitas viele
-        vielen viel veel wiele mnogich много birçok çok 多数 许多 很多 多 다수 여럿 bien""",
-    "UNIT": """km kg g m cm ml l mg lb oz cup cups % second seconds minute minutes hour hours day days week weeks month
-        months year years time times tag tage tagen woche wochen monat monate jahr jahre stunde stunden mal jour jours
-        semaine semaines mois an ans heure heures fois día días semana semanas mes meses año años hora horas vez veces
-        giorni giorno settimane mesi anni ore volte dias anos vezes dagen weken maanden jaar uur keer dni tygodni
-        miesięcy lat godzin razy дней недель месяцев лет часов раз gün hafta ay yıl saat 天 周 个月 年 小时 次 日 週間
-        か月 時間 回 일 주 개월 시간 번""",
-    "AND": """plus & and und et y e en и ve sowie entre among 以及 及 和 と や 및 와 과 +""",
+        quince treinta cuarenta cincuenta sesenta cien ciento trenta quaranta cinquanta cento trinta quarenta
+        cinquenta dertig veertig vijftig honderd dwa trzy cztery pięć dziesięć dwadzieścia trzydzieści czterdzieści
+        двадцать тридцать сорок пятьдесят десять zwei deux trois tre dois três tres twee два две три четыре пять iki
+        üç dört beş on_iki 一 二 三 四 五 六 七 八 九 十 两 세 네 다섯 열 스무 otuz kırk elli yüz douzaine docena
+        dozzina dúzia tientallen kilkanaście kilkadziesiąt hundred hundreds many muchos muchas mucho molti molte
+        muitos muitas viele vielen viel veel wiele mnogich много birçok çok 多数 许多 很多 多 다수 여럿 bien
+        trentina ventina cinquantina quarantina trentaine quarantaine cinquantaine soixantaine vingtaine treinta_y
+        сорока тридцати""",
+    "UNIT": """km kg g m cm ml l mg lb oz cup cups % second seconds minute minutes hour hours day days week weeks
+        month months year years time times tag tage tagen woche wochen monat monate jahr jahre stunde stunden mal
+        jour jours semaine semaines mois an ans heure heures fois día días semana semanas mes meses año años hora
+        horas vez veces giorni giorno settimane mesi anni ore volte dias anos vezes dagen weken maanden jaar uur
+        keer dni tygodni miesięcy lat godzin razy дней недель месяцев лет часов раз gün hafta ay yıl saat 天 周 个月
+        年 小时 次 日 週間 か月 時間 回 일 주 개월 시간 번""",
+    "AND": """а_также oraz 그리고 sowie plus & and und et y e en и ve entre among 以及 及 和 と や 및 와 과 +""",
     "THE": """the these those die der das den les la le los las gli il lo os het 这些 那些""",
     "SEE": """see siehe voir véase ver vedi zie zob patrz см bkz 见 参见 参照 참조""",
     "IF": """vraag frag fragen demande demandez pregunta pídeme pida chiedi chieda peça pergunte zapytaj спросите
-        напишите sorun 告诉 问 聞い 문의 if let_me_know say tell ask want wenn sag sagen möchtest möchten si dites dime
-        avísame quieres quiere avise fammi fatemi dimmi vuoi vuole se quiser laat wilt zeg jeśli daj proszę если
-        скажите дайте isterseniz söyleyin 如果 需要 请 必要 ください 필요 말씀""",
+        напишите sorun 告诉 问 聞い 문의 if let_me_know say tell ask want wenn sag sagen möchtest möchten si dites
+        dime avísame quieres quiere avise fammi fatemi dimmi vuoi vuole se quiser laat wilt zeg jeśli daj proszę
+        если скажите дайте isterseniz söyleyin 如果 需要 请 必要 ください 필요 말씀""",
     "NEG": """no not n't nothing none never without nicht nichts kein* ohne ne_rien rien aucun* pas sans nada ningún
-        ninguno ninguna sin nessun* niente non senza nenhum* não sem niet niets geen zonder nic żadn* nie bez не ничего
-        нет без hiç* değil yok 没有 没 无 未 不 ない なし ません 없 않""",
-    "ALL": """all everything complete full entire whole exhaustive alle alles vollständig* sämtliche tous toutes tout
-        complet* todos todas tutti tutte completo completa volledig* wszystk* pełn* kompletn* все всё полн* tüm tamamı
-        eksiksiz 全部 所有 完整 すべて 全て 完全 全件 모두 전체 전부""",
+        ninguno ninguna sin nessun* niente non senza nenhum* não sem niet niets geen zonder nic żadn* nie bez не
+        ничего нет без hiç* değil yok 没有 没 无 未 不 ない なし ません 없 않""",
+    "ALL": """every jede jeden jedes chaque cada ogni elke każd* кажд* all everything complete full entire whole
+        exhaustive alle alles vollständig* sämtliche tous toutes tout complet* todos todas tutti tutte completo
+        completa volledig* wszystk* pełn* kompletn* все всё полн* tüm tamamı eksiksiz 全部 所有 完整 すべて 全て
+        完全 全件 모두 전체 전부""",
     "ASKED": """as_requested requested as_you_asked as_instructed instructed asked told wie_gewünscht gewünscht
         verlangt demandé* pediste solicit* pedid* richiest* chiest* gevraagd prośb* prosił* zgodnie просил* запрос*
         istediğiniz istenen 按要求 要求 您的要求 ご指示 ご要望 指示 요청 duplicate* duplicad* duplicat* doublon*
@@ -135,11 +152,11 @@ _WORDS: Final = {
     "I": """i i've i'll i'm we we've ich wir je nous j' yo he hemos io ho abbiamo eu ik wij""",
     "LONG": "long longer largo lunga lungo longue lang длинн* 长 長",
     "TOTAL": "total totaal toplam insgesamt totale в_общей 总共 共 全部で 合計 총",
-    "MISSING": """missing fehlen fehlenden manquent manquants faltan falten mancano mancanti faltam faltantes ontbreken
-        ontbrekende brakuje brakujące недостающи* eksik 缺少 欠けて 빠진""",
-    "SOURCE": """document text file pdf table source dokumen* tabelle tabel* datei texte fichier documento texto
-        archivo testo bestand tekst dokument* plik* документ* текст* belge* metin* 文档 文件 原文 文中 文書 資料 本文
-        문서 원문""",
+    "MISSING": """missing fehlen fehlenden manquent manquants faltan falten mancano mancanti faltam faltantes
+        ontbreken ontbrekende brakuje brakujące недостающи* eksik 缺少 欠けて 빠진""",
+    "SOURCE": """teksc* register catalogue catalog document text file pdf table source dokumen* tabelle tabel* datei
+        texte fichier documento texto archivo testo bestand tekst dokument* plik* документ* текст* belge* metin*
+        文档 文件 原文 文中 文書 資料 本文 문서 원문""",
     "DOTS": "... ….. …",
     "TO": "through to bis à hasta tot t_m t/m до 至 から ~ 〜",
     "ANGLE": "<",
@@ -173,20 +190,25 @@ def _tags(text: str) -> str:
 # --- items of a list --------------------------------------------------------------------------------------------------
 
 _STANDS_FOR_MORE: Final = _rules(
-    "^ DOTS? AND? MORE? ETC ~4 $",
+    "^ DOTS? AND? MORE? ETC $",
+    "^ DOTS? AND? ONWARD ~4 $",
+    "^ ETC BREAK",
     "^ AND/I NUM/DIGIT ~3 MORE ~2 $",
     "SAME ~4 TO",
+    "TO ~4 SAME $",
+    "MORE ~3 SEE ITEM",
     "^ ~1 MORE/REST ~3 SHOWN/SHOW/SEE/SOURCE",  # and so on
     "^ DOTS? AND ~2 MORE/REST ~5 $",  # and many more, y otros 12, entre outras
     "^ DOTS? NUM/DIGIT ~1 MORE/REST !UNIT ~4 $",  # 12 others, 7 altri film
     "^ DOTS? MORE/REST/BESIDES NUM/DIGIT !UNIT ~4 $",  # altre 18 voci, 他5名
     "^ AND BESIDES ~4 $",
+    "^ BESIDES ~3 DIGIT ~2 $",
     "^ DOTS THE/OF? MORE/REST ~5 $",
     "^ DOTS BREAK",
     "^ DOTS ~3 MORE/REST/NEXT/OMIT/CUT",
-    "^ AND DIGIT $",
     "^ MORE/AND ~2 MORE ~4 $",
-    "^ ITEM/WHOLE? NEXT DOTS? $",
+    "^ ITEM/WHOLE NEXT DOTS? $",
+    "^ NEXT DOTS $",
     "^ ~1 BREAK REST ~3 $",
     "REST ~5 HERE",  # ...de overige 11 meubels
     "^ THE? REST ITEM/WHOLE $",  # the remaining names
@@ -194,14 +216,14 @@ _STANDS_FOR_MORE: Final = _rules(
     "^ MORE/REST/SAME ITEM/WHOLE BREAK/SEE/OF ~12",  # additional items (see pp. 4-7)
     "^ SAME ITEM/WHOLE ~12 TO",  # similar entries for every room up to 140
     "^ SEE ~4 MORE/REST ~4 $",  # see document for the other 9 attendees
-    "^ ~4 ETC $",
+    "^ ~4 ETC/ONWARD $",
     "^ MORE ~3 NEG SHOWN/SHOW ~1 SPACE",
-    "^ ETC DIGIT ~2 $",
+    "^ ETC/ONWARD DIGIT ~2 $",
     "^ ITEM/WHOLE? OMIT/CUT/SAME ~3 $",
 )
 """The whole of an item that stands for others."""
 _IN_BRACKETS: Final = _rules(
-    "MORE/REST/OMIT/CUT/ETC/SAME/DOTS/BESIDES",
+    "MORE/REST/OMIT/CUT/ETC/ONWARD/SAME/DOTS/BESIDES",
     "FIRST/NEXT",
     "ANGLE SEE",
     "ITEM/WHOLE ~1 LOC ITEM/WHOLE",
@@ -216,7 +238,7 @@ _OPENS_REST: Final = _rules("^ DOTS? AND? THE/I? REST", "MORE ~4 SEE/SOURCE")
 _BRACKETS: Final = expression(
     r"\s*(?:\[(.*)\]|\((.*)\)|<(.*)>|\{(.*)\}|（(.*)）|【(.*)】|[-–—=*_]{2,}\s*(.*?)\s*[-–—=*_]{2,})\s*\Z", re.S
 )
-_DOTS: Final = expression(r"\s*(?:\.\.\.+|…+)\s*\Z")
+_DOTS: Final = expression(r"\s*(?:\.\.\.+|…+|[⋮⋯↓])\s*\Z")
 _FILLER: Final = frozenset(("?", "-", "–", "—", "various", "n/a", "varies", "diverse", "divers", "varios", "vari"))
 _LONGEST_ITEM: Final = 120
 
@@ -267,15 +289,17 @@ def _stands_for_others(item: object, *, last: bool) -> bool:
 # --- comments and sentences -------------------------------------------------------------------------------------------
 
 _IN_COMMENT: Final = _rules(
-    "REST/OMIT/CUT/ETC/DOTS",
+    "REST/OMIT/CUT/ETC/ONWARD/DOTS",
     "NUM/DIGIT ~2 MORE",
     "^ ITEM/WHOLE DIGIT BREAK/TO DIGIT $",
     "^ MORE ~1 LOC",
     "^ MORE ~1 OF ~1 SOURCE",
     "SAME ~4 DIGIT ~1 DIGIT",
-    "MORE/REST ~4 HERE",
+    "MORE/REST/ITEM ~6 HERE",
+    "HERE ~6 ITEM",
     "MORE ~2 SAME",
     "REPEAT",
+    "TODO ~4 ITEM/MORE/REST/HERE/DIGIT",
     "NEXT",
     "MORE/BESIDES ~1 NUM/DIGIT",
     "AND ~1 MORE",
@@ -310,12 +334,25 @@ _OMITTED: Final = _rules(
     "ONLY ~10 SPACE",
     "FIRST/NUM/DIGIT/PART/FEW ~3 SPACE",
     "I ~1 STOP",
+    "STOP HERE",
+    "LATER",
+    "^ MORE NUM/DIGIT ITEM",
+    "MORE ~1 MISSING",
+    "MISSING ~2 MORE",
+    "MISSING NUM/DIGIT",
     "I ~1 CUT IT",
     "I OMIT/CUT ~1 BREAK",
     "I SHOWN ONLY",
 )
 _NOT_ALL: Final = _rules(
-    "TO !THE ~3 SAME",
+    "TO !THE ~2 THE? SAME",
+    "TO DIGIT ~1 SAME",
+    "SAME ~6 TO DIGIT",
+    "SAME ~3 NEXT",
+    "ITEM ~5 MISSING",
+    "IT ~3 FIRST NUM/DIGIT",
+    "THE MORE NUM/DIGIT",
+    "THERE BESIDES NUM/DIGIT",
     "OMIT/CUT ~3 NUM/DIGIT",
     # only a part
     "I ~4 ONLY ~6 FIRST/PART/FEW/NUM/DIGIT",
@@ -344,7 +381,7 @@ _NOT_ALL: Final = _rules(
     "SEE ~2 REST",
     # there is more
     "NUM/DIGIT ~1 MORE ~3 SHOWN/SHOW/MENTION/SOURCE",
-    "SOURCE ~4 MORE NUM/DIGIT",
+    "SOURCE ~4 MORE ~2 NUM/DIGIT",
     "SOURCE ~4 NUM/DIGIT ~3 MORE",
     "MORE ~3 SOURCE ~2 DIGIT",
     "MORE ~2 NUM/DIGIT ~4 SOURCE",
@@ -359,22 +396,29 @@ you want me to process the remaining rows.`
 _LABEL: Final = _rules("^ ~4 PART")
 """Sentences before a value."""
 _ALONE: Final = _rules(
-    "^ BREAK? DOTS? AND? ETC BREAK? $", "^ BREAK? DOTS AND ~1 MORE", "^ BREAK? DOTS BREAK? $", "^ BREAK? NEXT !OF"
+    "^ BREAK? DOTS? AND? ETC/ONWARD BREAK? $",
+    "^ BREAK? DOTS AND ~1 MORE",
+    "^ BREAK? DOTS BREAK? $",
+    "^ BREAK? NEXT !OF",
 )
 """Sentences after a value."""
 _NOT_SHOWN: Final = _rules(
     "NUM/DIGIT ~2 NEG SHOWN",
     "MORE/REST ~6 NEG ~1 SHOWN",
-    "SPACE ~12 NEG ~1 SHOWN",
+    "SPACE ~12 NEG ~3 SHOWN",
+    "NEG ~1 SHOWN/SHOW ALL",
     "SPACE ~8 SHOWN/SHOW NEG",
     "SPACE ~6 SHOWN/SHOW ~1 ALL",
     "LIKE ~6 ALL",
 )
 _HAS_REASON: Final = _rules("SPACE", "STOP", "NEXT")
 _COUNTED: Final = _rules(
-    "SHOWN/SHOW/ONLY/FIRST/PART ~2 DIGIT ~1 OF", "^ BREAK? BREAK? PART? ITEM/WHOLE? DIGIT ~1 OF ~1 DIGIT ~1 BREAK? $"
+    "SHOWN/ONLY/FIRST/PART ~2 DIGIT ~1 OF",
+    "ITEM DIGIT BREAK DIGIT OF",
+    "^ BREAK? BREAK? PART? ITEM/WHOLE? DIGIT ~1 OF ~1 DIGIT ~1 BREAK? $",
 )
 """A part of a number: `the first 2 of 9`."""
+_BREAK: Final = _WRITTEN.letters["BREAK"]
 _IS_ASKED: Final = _rules("ASKED")
 _IS_EXEMPT: Final = _rules("NEG", "ALL")
 _N_OF_M: Final = expression(r"\b(\d{1,6})(?: \w+)? (?:out )?(?:of|von|de|di|van|z|из) (?:the |den )?(\d{1,6})\b")
@@ -404,7 +448,8 @@ def omission_in(text: str, *, listed: bool = True, before: bool = False) -> str 
         if _NOT_SHOWN.search(tags) or (_COUNTED.search(tags) and _is_part(sentence)):
             return sentence
         found = None if _IS_ASKED.search(tags) else next(filter(None, (rule.search(tags) for rule in rules)), None)
-        if found is not None and _IS_EXEMPT.search(tags[: found.end()]) is None:
+        clause = 0 if found is None else tags.rfind(_BREAK, 0, found.start()) + 1
+        if found is not None and _IS_EXEMPT.search(tags, clause, found.end()) is None:
             return sentence
     return None
 
@@ -444,13 +489,16 @@ def _alternatives(classes: str) -> Iterator[str]:
             yield f"{bound}{re.escape(word.rstrip('*').replace('_', ' '))}{'' if word.endswith('*') else bound}"
 
 
-_IN_ITEMS: Final = "MORE REST OMIT CUT ETC SAME BESIDES SEE"
+_ANY_IN_ITEMS: Final = "|".join(_in_either_case("MORE REST OMIT CUT ETC ONWARD SAME BESIDES SEE NEXT"))
+_OPENS_ITEM: Final = r"以及|及|还有|ほか|(?:[Aa]nd|[Pp]lus|und|sowie|et|y|e|en|i|oraz|и|а|ve|그리고) "
 MAY_HOLD_OMISSION: Final = Phrases(
-    rf"\"[(\[<. …-]*(?:\w+ )?(?:\w+ )?(?:以及|及|还有|{'|'.join(_in_either_case(_IN_ITEMS))})", r"\"[.…]", cased=True
+    rf"\"[(\[<. …-]*(?:\w+ )?(?:{_OPENS_ITEM}|{_ANY_IN_ITEMS})",
+    r"\"[.…]",
+    cased=True,
 )
 """Finds JSON that may hold an omission, apart from one in brackets other than parentheses."""
 MAY_OMIT: Final = Phrases(
-    *_alternatives("MORE REST OMIT CUT ETC SAME ONLY SPACE NEXT STOP MISSING PART FEW BESIDES TO LIKE"),
+    *_alternatives("MORE REST OMIT CUT ETC ONWARD SAME ONLY FIRST SPACE NEXT STOP MISSING PART FEW BESIDES TO LIKE"),
     r"\.\.\.|…",
     r"\b(?:of|von|de|di|van|из) (?:the |den )?\d",
 )

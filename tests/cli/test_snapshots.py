@@ -73,7 +73,7 @@ def _journalled(*args: str) -> Callable[[Aros], str]:
 
 DOCUMENTS: dict[str, Callable[[Aros], str]] = {
     "read-accepted": lambda aros: aros("read", "--schema", "n.json", "--json", text="so {n: '1',}").stdout,
-    "read-rejected": lambda aros: aros("read", "--schema", "n.json", "--json", text='{"n": "one"}').stdout,
+    "read-rejected": lambda aros: aros("read", "--schema", "n.json", "--json", text='{"n": "few"}').stdout,
     "run": lambda aros: aros("run", "shop.yaml", "-i", "", "--allow", "shop.py", "--json").stdout,
     "run-dry": lambda aros: aros("run", "letter.yaml", "--allow", "shop.py", "--dry-run", "--json").stdout,
     "plan": lambda aros: aros("plan", "letter.yaml", "--allow", "shop.py", "--json").stdout,

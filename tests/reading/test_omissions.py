@@ -1,0 +1,143 @@
+"""What stands for something that was left out rejects a reply, and what only looks like it does not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from flujo_aros import Accepted, Rejected, read
+
+NAMES = list[str]
+ROWS = {
+    "type": "array",
+    "items": {"type": "object", "properties": {"name": {"type": "string"}, "qty": {}}, "required": ["name"]},
+}
+PERSON = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+def listed(*items: Any) -> str:
+    return json.dumps(items, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "and many more", "plus several others", "12 others", "13 further objects", "... (17 more)", "etcetera",
+        "the remaining names", "see page 4 for the other 9", "list continues", "et al. (9 further authors)",
+        "other requirements not shown for brevity", "und weitere 7", "usw.", "et bien d'autres", "y muchos más",
+        "etcétera", "7 altri film", "eccetera", "entre outras reações", "...de overige 11 meubels", "i 11 innych miast",
+        "и ещё 5", "ve 9 şehir daha", "以及另外12家公司", "等等", "他5名", "그 외 다수", "등등",
+    ],
+)  # fmt: skip
+def test_a_last_item_that_stands_for_others_rejects_the_list(item: str) -> None:
+    assert isinstance(read(listed("Ann", "Bo", item), NAMES), Rejected)
+
+
+@pytest.mark.parametrize(
+    "item", ["[chapters 2 through 18]", "[Kapitel 2-18]", "(ilk 15 madde)", "(第二条至第三十条)", "<snip>", "(중략)"]
+)
+def test_an_item_in_brackets_between_others_stands_for_those_in_between(item: str) -> None:
+    assert isinstance(read(listed("Arrival", item, "Departure"), NAMES), Rejected)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "12 Monkeys", "The Others", "And Then There Were None", "... And Justice for All", "Etc Shop", "Rest day",
+        "other income", "remaining balance", "2 more weeks of therapy", "Sonstiges", "Autres charges", "Altri 3 km",
+        "(optional)", "More than a feeling", "5 more minutes",
+    ],
+)  # fmt: skip
+def test_an_item_with_such_words_is_an_item(item: str) -> None:
+    assert isinstance(read(listed("Heat", item), NAMES), Accepted)
+
+
+def test_a_list_of_nothing_but_such_items_is_complete() -> None:
+    assert isinstance(read(listed("<more>", "<others>"), NAMES), Accepted)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        {"name": "restliche Möbelstücke", "qty": "..."},
+        {"name": "(other parts)", "qty": "…"},
+        {"name": "other furniture as listed in the document", "qty": None},
+        {"name": "pozostałe meble", "qty": None},
+        {"name": "...", "qty": "..."},
+    ],
+)
+def test_a_last_object_that_stands_for_others_rejects_the_list(last: dict[str, Any]) -> None:
+    assert isinstance(read(listed({"name": "Stuhl", "qty": 6}, last), ROWS), Rejected)
+
+
+def test_an_object_with_a_word_for_others_and_an_amount_is_an_item() -> None:
+    assert isinstance(read(listed({"name": "Rent", "qty": 6}, {"name": "Other income", "qty": 3}), ROWS), Accepted)
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "// 40 more", "/* same for the other months */", "// rows 3-75", "/* idem pour les lots 3 à 25 */",
+        "// altre 18 voci", "// остальные 35 фамилий", "// 나머지 19명 생략", "/* 其他家具同上 */",
+        "// repeat up to room 60", "// dalsze nazwiska z tabeli",
+    ],
+)  # fmt: skip
+def test_a_comment_that_stands_for_more_rejects_the_list(comment: str) -> None:
+    assert isinstance(read(f'["Ann", "Bo"\n{comment}\n]', NAMES), Rejected)
+
+
+@pytest.mark.parametrize("comment", ["// more or less", "// analog clock", "// the first one", "// no others"])
+def test_a_comment_about_a_value_is_dropped(comment: str) -> None:
+    assert isinstance(read(f'["Ann", "Bo" {comment}\n]', NAMES), Accepted)
+
+
+OF_A_LIST = (
+    "I only included the first five.",
+    "Due to its length I shortened it.",
+    "There are about thirty more names in the text.",
+    "Let me know if you want the rest.",
+    "For brevity, the names from C to T aren't shown.",
+    "Aus Platzgründen habe ich die Liste abgebrochen.",
+    "La suite arrive dans mon prochain message.",
+    "Je n'ai repris que les trois premiers noms.",
+    "Solo puse los tres primeros.",
+    "Coloquei apenas os quatro primeiros.",
+    "Ik heb de lijst ingekort.",
+    "Привожу лишь первые три имени.",
+    "Liste çok uzun olduğu için kısalttım.",
+    "长度有限，只列出前三个。",
+    "長くなるため、最初の三件のみ記載しました。",
+    "일부만 적었습니다.",
+)
+
+
+@pytest.mark.parametrize("sentence", OF_A_LIST)
+def test_a_sentence_that_says_that_items_are_missing_rejects_the_list(sentence: str) -> None:
+    names = listed("Ann", "Bo")
+    assert isinstance(read(f"{names}\n\n{sentence}", NAMES), Rejected)
+    assert isinstance(read(f"{sentence}\n\n{names}", NAMES), Rejected)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "That's the full list.", "Nothing was omitted.", "I left out duplicates, as requested.",
+        "The text mentions only two names.", "Let me know if you need anything else.", "(12 of 12)", "(page 3 of 3)",
+        "Es wurden keine Namen ausgelassen.", "La suite du document parle du climat.", "Andere Namen kommen nicht vor.",
+    ],
+)  # fmt: skip
+def test_a_sentence_that_says_that_the_list_is_complete_is_harmless(sentence: str) -> None:
+    assert isinstance(read(f"{listed('Ann', 'Bo')}\n\n{sentence}", NAMES), Accepted)
+
+
+@pytest.mark.parametrize(
+    "offer", ["Let me know if you want me to process the remaining rows.", "I can continue with the next contact."]
+)
+def test_next_to_a_value_without_a_list_an_offer_to_go_on_is_harmless(offer: str) -> None:
+    assert isinstance(read(f'{{"name": "Ann"}}\n\n{offer}', PERSON), Accepted)
+
+
+def test_next_to_any_value_an_omission_rejects_it() -> None:
+    assert isinstance(read('{"name": "Ann"}\n\nThe rest of the record was omitted.', PERSON), Rejected)

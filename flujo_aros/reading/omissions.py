@@ -36,7 +36,7 @@ _WORDS: Final = {
     "OMIT": """left_off leave_off 不一一 deixei_de_fora dejé_fuera yazmad* eklemed* listelemed* go_here goes_here
         중략 이하_생략 overgeslagen übersprungen sautée* saltad* saltat* omit* elid* skip* left_out leave_out
         leaving_out ausgelassen weggelassen omis omise omises omitid* omess* tralasciat* pominięt* pominął* pominęł*
-        опущен* пропущен* пропусти* atla* 省略 略去 从略 割愛 略 생략""",
+        опущен* пропущен* пропусти* atla* 省略 略去 从略 割愛 생략""",
     "CUT": """обрыва* 抜粋し truncat* abbreviat* shorten* cut cut_off cut_short snip snipped capped abridged
         condensed trimmed gekürzt verkürzt abgekürzt abgebrochen abgeschnitten tronqu* abrég* raccourci* écourté*
         truncad* abreviad* acortad* recortad* troncat* accorciat* encurtad* resumi resumí resumid* ingekort afgekapt

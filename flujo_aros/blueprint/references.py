@@ -228,7 +228,7 @@ def _inline_agent(loading: Loading, node: Node, who: str, step: Node | None) -> 
     return None if target is None else replace(target, params=block.params)
 
 
-NO_AGENT: Final = AgentSpec(model="none")
+NO_AGENT: Final = AgentSpec(model="local:none")
 """A placeholder for an agent with errors, so that the rest of its step is still checked. Never runs."""
 
 

@@ -68,6 +68,7 @@ OTHER = '{"ref": "K-2291", "total": 50}'
         # wrong
         "The following is a wrong answer:\n@",
         "A common mistake would be to return:\n@",
+        "A wrong way to answer this would be:\n@\nbecause the total has no cents.",
         "Um exemplo de resposta errada:\n@",
         "Tak wygląda błędna odpowiedź:\n@",
         "誤った回答の例：\n@",

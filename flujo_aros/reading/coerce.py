@@ -350,7 +350,7 @@ class Coercion:
 
     def _move_down(self, out: dict[str, Any], member: Member, rest: list[Member], shape: Shape, path: Path) -> bool:
         """Move a member into the one nested object that has an empty field for it."""
-        if not self.drops or member.node.value is None:
+        if not (self.drops or shape.additional is False) or member.node.value is None:
             return False
         if id(member) in self.placed:
             return True
@@ -406,6 +406,8 @@ class Coercion:
                 continue
             for one in leftovers:
                 one.out.pop(one.member.key, None)
+                was = path_of(unlink((one.path, one.member.key)))
+                self.issues = [issue for issue in self.issues if (issue.code, issue.path) != ("extra_key", was)]
                 self._edit("moved_key", Risk.INFERRED, one.member.start, one.member.node.end, name, (path, name))
             out[name] = self.value(node, shape.member(name), (path, name))
         self.rest[:] = kept

@@ -1347,3 +1347,36 @@ def test_two_spellings_that_are_both_choices_stay_apart() -> None:
     assert read("It rained, so the answer is grey.", {"enum": ["gray", "grey"]}).value == "grey"
     assert read("It rained, so the answer is cancelled.", {"enum": ["canceled", "open"]}).value == "canceled"
     assert isinstance(read('"filed"', {"enum": ["filled", "open"]}), Rejected)
+
+
+CLOSED = {
+    "type": "object",
+    "properties": {
+        "patient": {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "note": {"type": "string"}},
+            "required": ["name"],
+            "additionalProperties": False,
+        },
+        "urgent": {"type": "boolean"},
+    },
+    "required": ["patient"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    "reply", ['{"patient": {"name": "Ann", "urgent": true}}', '{"patient": {"name": "Ann"}, "urgent": true}']
+)
+def test_a_field_one_level_too_deep_is_moved_where_only_declared_keys_are_allowed(reply: str) -> None:
+    assert read(reply, CLOSED).value == {"patient": {"name": "Ann"}, "urgent": True}
+
+
+def test_a_field_one_level_too_high_is_moved_where_only_declared_keys_are_allowed() -> None:
+    assert read('{"patient": {"name": "Ann"}, "note": "dizzy"}', CLOSED).value == {
+        "patient": {"name": "Ann", "note": "dizzy"}
+    }
+
+
+def test_a_moved_field_does_not_excuse_another_key_that_is_not_allowed() -> None:
+    assert isinstance(read('{"patient": {"name": "Ann", "urgent": true, "x": 1}}', CLOSED), Rejected)

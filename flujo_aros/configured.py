@@ -66,25 +66,31 @@ class Configured(BaseModel):
 
 
 def reject_unknown_options(cls: _C) -> _C:
-    """Make the constructor of a class raise `TypeError` for an unknown option, with the nearest name, or the method
-    that takes it. Place it above `@dataclass`.
+    """Make the constructor of a class, and its own `from_spec`, raise `TypeError` for an unknown option, with the
+    nearest name, or the method that takes it. Place it above `@dataclass`.
     """
-    made: Callable[..., None] = cast("Any", cls).__init__
-    names = [name for name in inspect.signature(made).parameters if name != "self"]
+    made = cast("Any", cls)
+    made.__init__ = _rejecting_unknown(made.__init__, cls)
+    if "from_spec" in vars(cls):
+        made.from_spec = classmethod(_rejecting_unknown(made.from_spec.__func__, cls))
+    return cls
+
+
+def _rejecting_unknown(make: Callable[..., Any], cls: type) -> Callable[..., Any]:
+    names = list(inspect.signature(make).parameters)[1:]
     known = frozenset(names)
     own = f"; its own are: {', '.join(name for name in names if name in cls.__annotations__)}"
 
-    @wraps(made)
-    def init(self: Any, *args: Any, **options: Any) -> None:
+    @wraps(make)
+    def checked(first: Any, *args: Any, **options: Any) -> Any:
         if not options.keys() <= known:
             name = next(name for name in options if name not in known)
             takers = ", ".join(f"`{each}`" for each in _methods_with(cls, name))
             hint = f"; pass it to {takers}" if takers else nearest(name, names) or own
             raise TypeError(f"{cls.__name__} has no option {name!r}{hint}")
-        made(self, *args, **options)
+        return make(first, *args, **options)
 
-    cast("Any", cls).__init__ = init
-    return cls
+    return checked
 
 
 def _methods_with(cls: type, name: str) -> list[str]:

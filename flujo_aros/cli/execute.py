@@ -158,7 +158,7 @@ def finish(
     if options.as_json:
         print_json(result.to_dict())
     elif not asks_again:
-        print_summary(result, stderr_console())
+        print_summary(result, stderr_console(), allowed=allowed)
         if result.status is RunStatus.COMPLETED or allowed:
             show(result.to_dict()["output"])
     if question:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import warnings
 from difflib import get_close_matches
@@ -180,6 +181,9 @@ def _complain(message: str) -> None:
     complain(message)
 
 
+_ONE_CHOICE: Final = re.compile(r"('[^']*') is not one of '(\w+)'\.?$")
+
+
 def _describe_usage(error: Any) -> str:
     """Return an error of typer in one sentence, with what to do."""
     if getattr(error, "possibilities", None):  # typer suggests any names that begin with "--"
@@ -188,6 +192,9 @@ def _describe_usage(error: Any) -> str:
         low, high = error.param.min, error.param.max
         between = f"Input should be between {low:g} and {high:g}" if None not in (low, high) else error.message
         error.message = between.replace("Input should", "it must", 1)
+    only = _ONE_CHOICE.search(error.message)
+    if only is not None:
+        return f"Missing argument {only[2]!r} before {only[1]}; write `{error.ctx.command_path} {only[2]} …`"
     words = error.format_message().removesuffix(".").replace("Value error, ", "", 1)  # a prefix of pydantic
     if error.ctx is None or "; " in words:
         return str(words)

@@ -25,6 +25,7 @@ from flujo_aros.cli import arguments as args
 from flujo_aros.cli.commands import Blueprint, Deps, Modules, Plan
 from flujo_aros.cli.screen import Text, print_json, say, stdout_console, stdout_reserved
 from flujo_aros.errors import BlueprintError, LocalModelError, Problem, UsageError
+from flujo_aros.host import missing_provider
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.control import Loop
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
@@ -239,6 +240,7 @@ def print_plan(
     plan["modules"] = loaded.modules
     for error in unknown_local_models(blueprint, pipeline):
         plan["warnings"] += str(error).splitlines()
+    plan["warnings"] += filter(None, map(missing_provider, plan["models"]))
     if with_bound:
         plan |= {"bound": _bound(pipeline)}
     if as_json:

@@ -263,11 +263,14 @@ _DROPPED_FIRST = (_TOKENS, "cost", "repairs", "calls", "trust", "input trust")
 """The columns that a narrow terminal drops, in this order; step, status and time are always shown."""
 
 
-def print_summary(result: RunResult, console: Console) -> None:
-    """Print the closing report of a run. The result itself is not part of it."""
+def print_summary(result: RunResult, console: Console, *, allowed: bool = False) -> None:
+    """Print the closing report of a run. The result itself is not part of it.
+
+    `allowed` means that a degraded run is accepted.
+    """
     console.print()
     console.print(_table(result, console))
-    for part in (*_notes(result, console), _closing(result)):
+    for part in (*_notes(result, console), _closing(result, allowed=allowed)):
         console.print()
         console.print(part)
     console.print()
@@ -370,9 +373,10 @@ def _trouble(step: StepResult[object], width: int) -> Iterator[RenderableType]:
         yield Text("aros --debug shows where it was raised.", style="dim")
 
 
-def _closing(result: RunResult) -> Text:
+def _closing(result: RunResult, *, allowed: bool) -> Text:
     status = result.status.value
     line = Text.assemble((status, f"bold {STYLES[status]}"), (f"  run {result.run_id}", "dim"))
     if result.status is RunStatus.DEGRADED:
-        line.append("\nA step returned its text instead of a value; --allow-degraded accepts that.", style="dim")
+        accepts = "" if allowed else "; --allow-degraded accepts that"
+        line.append(f"\nA step returned its text instead of a value{accepts}.", style="dim")
     return line

@@ -208,7 +208,7 @@ def _troubles(story: Story) -> Iterator[Text]:
 def _head(story: Story) -> Iterator[Text]:
     run = story.run
     usage = run.usage
-    spent = [time_words(run.seconds)]
+    spent = [f"at least {time_words(story.seconds)}" if run.status == "lost" else time_words(run.seconds)]
     spent += [f"paused for {time_words(story.paused_seconds)}"] if story.pauses else []
     spent += [counted(usage.requests, "call"), f"{token_words(usage)} tokens"] if usage.requests else []
     spent += [cost_words(usage.cost)] if usage.cost is not None else []

@@ -522,6 +522,8 @@ class _Evaluating:
         if not bad:
             return Verdict.RIGHT, "", scored
         wanted = "expected " + ("no value" if bad[0].expected is None else brief(bad[0].expected))
+        if bad[0].place not in {each.place for each in score(output, case.expected, "fields")}:
+            wanted += ", since the case does not name this field; match: fields compares only those that it names"
         place = "the output" if bad[0].place == "$" else bad[0].place
         differs = f"{place} is {brief(bad[0].found)}, {wanted}"
         if self.judge is None:

@@ -136,10 +136,14 @@ def _call_words(step: str, kind: str) -> str:
 
     >>> _call_words("read", "first 1"), _call_words("read", "llm_repair 2")
     ("the first call of step 'read'", "call 2 of llm_repair in step 'read'")
+    >>> _call_words("read", "own")
+    "a call of the agent of step 'read'"
     """
     what, _, number = kind.rpartition(" ")
     if kind == "first 1":
         return f"the first call of step {step!r}"
+    if not what:  # an agent that was not made for the step numbers no calls
+        return f"a call of the agent of step {step!r}"
     return f"call {number} of {what} in step {step!r}"
 
 

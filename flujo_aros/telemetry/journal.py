@@ -44,6 +44,7 @@ from flujo_aros.telemetry.records import (
     STAGES,
     STEPS,
     TABLES,
+    USED,
     VALUES,
     VERSION,
     WITH_IDS,
@@ -63,6 +64,7 @@ from flujo_aros.telemetry.records import (
     from_row,
     is_gone,
     to_row,
+    usage_in,
 )
 from flujo_aros.usage import Usage
 
@@ -396,7 +398,7 @@ class Journal:
         if pipeline is not None:
             query = query.where(RUNS.c.pipeline == pipeline)
         with self._reading() as connection:
-            found = [_run(row) for row in connection.execute(query)]
+            found = _runs(connection, query)
         return [run for run in found if status in (None, run.status)]
 
     def story(self, run: str = "last") -> Story:
@@ -502,7 +504,7 @@ def _story(connection: sa.Connection, run: str) -> Story:
     """Return the complete story of one run, in the order of events."""
     where = "the journal; run a blueprint first" if run == "last" else "the journal; `aros runs` lists them"
     run_id = find_run(connection, RUNS.c.run_id, RUNS.c.started, run, where)
-    head = _run(connection.execute(_with_counts().where(RUNS.c.run_id == run_id)).one())
+    (head,) = _runs(connection, _with_counts().where(RUNS.c.run_id == run_id))
     repairs: dict[int, list[JournalRepair]] = defaultdict(list)
     for repair in _records(connection, JournalRepair, run_id):
         repairs[repair.reading_id].append(repair)
@@ -603,9 +605,21 @@ def _contracts(connection: sa.Connection, hashes: set[str]) -> dict[str, str]:
     return {known: spec or "" for known, spec in connection.execute(query)}
 
 
-def _run(row: sa.Row[Any]) -> JournalRun:
-    run = from_row(JournalRun, row, steps=row.steps, repairs=row.repairs)
-    return replace(run, status="lost") if run.status == "running" and is_gone(run.host, run.pid) else run
+def _runs(connection: sa.Connection, query: sa.Select[Any]) -> list[JournalRun]:
+    """Return the selected runs. The usage of a run that has not ended is that of its calls so far."""
+    runs = [from_row(JournalRun, row, steps=row.steps, repairs=row.repairs) for row in connection.execute(query)]
+    open_ids = [run.run_id for run in runs if run.status == "running"]
+    spent: defaultdict[str, list[Usage]] = defaultdict(list)
+    if open_ids:
+        asked = sa.select(ASKS.c.run_id, *(ASKS.c[name] for name in USED)).where(ASKS.c.run_id.in_(open_ids))
+        for run_id, *used in connection.execute(asked):
+            spent[run_id].append(usage_in(*used))
+    return [
+        replace(run, usage=Usage.total(spent[run.run_id]), status="lost" if is_gone(run.host, run.pid) else run.status)
+        if run.status == "running"
+        else run
+        for run in runs
+    ]
 
 
 def _step(step: JournalStep, run: JournalRun, value: JournalValue | None) -> JournalStep:

@@ -556,17 +556,16 @@ class Story:
         return when - self.run.started - sum(max(min(when, end) - start, 0.0) for start, end in self.pauses)
 
     def so_far(self, now: float) -> Story:
-        """Return the same story; if it is still running, with the time and usage up to `now`, in seconds since 1970."""
+        """Return the same story; if it is still running, with its time up to `now`, in seconds since 1970."""
         if self.run.status != "running":
             return self
-        usage = Usage.total(ask.usage for chapter in self.chapters for ask in chapter.asks)
         chapters = tuple(
             replace(chapter, step=replace(chapter.step, seconds=now - chapter.step.started))
             if chapter.step and chapter.step.status == "running"
             else chapter
             for chapter in self.chapters
         )
-        return replace(self, run=replace(self.run, seconds=self.since_start(now), usage=usage), chapters=chapters)
+        return replace(self, run=replace(self.run, seconds=self.since_start(now)), chapters=chapters)
 
     @property
     def nested(self) -> Iterator[tuple[Chapter, int, bool]]:

@@ -137,6 +137,12 @@ def test_leaf_is_found_escaped_or_not() -> None:
     assert not contains('{"a": "tea"}', {"a": "coffee"})
 
 
+def test_a_corpus_without_the_word_before_it_shows_what_to_write(aros: Aros) -> None:
+    result = aros("bench", "cases.jsonl")
+    assert result.exit_code == 2
+    assert "Missing argument 'reading' before 'cases.jsonl'; write `aros bench reading …`" in result.stderr
+
+
 def test_without_a_corpus_it_is_wrong_usage(aros: Aros) -> None:
     result = aros("bench", "reading")
     assert result.exit_code == 2

@@ -138,6 +138,8 @@ def test_degraded_run_gives_its_text_only_when_that_is_allowed(aros: Aros, shop:
     assert (strict.exit_code, strict.stdout) == (1, "")
     lenient = aros(*args, "--allow-degraded")
     assert (lenient.exit_code, lenient.stdout) == (0, "as it was written\n")
+    assert "--allow-degraded" in strict.stderr
+    assert "--allow-degraded" not in lenient.stderr
     assert json.loads(aros(*args, "--json").stdout)["status"] == "degraded"
 
 
@@ -240,6 +242,13 @@ def test_plan_shows_models_contracts_ladder_and_inputs(aros: Aros, triage: str) 
         "aros run --allow shop",
     ):
         assert words in result.stdout
+
+
+def test_plan_warns_of_a_model_without_a_provider(aros: Aros, shop: Path) -> None:
+    text = "agents: {a: {model: '${MODEL:-my-model}'}}\nsteps: [{name: s, uses: agents.a}]\n"
+    (shop / "unnamed.yaml").write_text(text, encoding="utf-8")
+    result = aros("plan", "unnamed.yaml", "--json")
+    assert any("names no provider" in each for each in json.loads(result.stdout)["warnings"])
 
 
 def test_plan_shows_tools_capabilities_later_types_and_modules_by_their_file(aros: Aros, shop: Path) -> None:

@@ -94,7 +94,9 @@ def test_calls_tokens_and_cost_are_those_of_the_replies_by_model() -> None:
 def test_fields_that_are_not_expected_are_compared_only_by_exact() -> None:
     cases = [("a", {"text": "A"})]
     step = Call("upper", function=lambda text: {"text": text.upper(), "length": 1})
-    assert evaluate_sync(step, cases).right == 0
+    exact = evaluate_sync(step, cases)
+    assert exact.right == 0
+    assert "match: fields compares only those that it names" in exact.results[0].why
     assert evaluate_sync(step, cases, match="fields").right == 1
 
 

@@ -237,7 +237,7 @@ def test_aros_is_inside_instrumentation_in_any_order():
         ({"contract": {"type": "nonsense"}}, "contract must be a JSON Schema"),
         ({"buffer_stream": "yes"}, "buffer_stream must be true or false, not 'yes'"),
         ({"clean_history": 1}, "clean_history"),
-        ({"bufer_stream": True}, "bufer_stream"),
+        ({"bufer_stream": True}, "Aros has no option 'bufer_stream'; did you mean 'buffer_stream'"),
     ],
 )
 def test_an_error_in_an_agent_spec_is_reported_with_its_place(options, words):

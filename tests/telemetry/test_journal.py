@@ -310,6 +310,7 @@ def test_a_killed_process_loses_only_its_last_moment(tmp_path: Path) -> None:
             ("slow", "lost"),
         ]
         assert story.chapters[1].asks[0].seconds is None
+        assert story.run.usage.requests == journal.runs()[0].usage.requests == len(story.chapters[0].asks)
         assert [run.status for run in journal.runs(status="lost")] == ["lost"]
         health = journal.health(since=datetime.now(UTC) - timedelta(hours=1))
         assert (health.runs, health.steps) == ({"lost": 1}, {"success": 1, "lost": 1})

@@ -419,4 +419,4 @@ def test_the_command_writes_a_file_or_stdout_and_reports_an_unwritable_file(
     assert say(monkeypatch, "report", "last", "-o", "-") == 0
     assert "<title>orders: completed</title>" in capsys.readouterr().out
     assert say(monkeypatch, "report", "last", "-o", "no/such/folder.html") == 2
-    assert "cannot write 'no/such/folder.html': No such file or directory" in capsys.readouterr().err
+    assert "cannot write 'no/such/folder.html': there is no folder 'no/such'" in capsys.readouterr().err

@@ -260,11 +260,13 @@ class Coercion:
             elif self.drops and (rival := self._find_contradicted_field(member, out, shape)) is not None:
                 words = f"the keys {member.key!r} and {rival!r} name the same field and have different values"
                 self._issue((path, member.key), "duplicate_key", words, member.node)
-            elif shape.additional is False and self._only_comments(member, out, shape):
-                self._edit("ignored_key", Risk.INFERRED, member.start, member.node.end, "", (path, member.key))
-            elif not (empty and self._move_in(out, member, rest, empty, shape, path)) and not self._move_down(
+            elif (empty and self._move_in(out, member, rest, empty, shape, path)) or self._move_down(
                 out, member, rest, shape, path
             ):
+                continue
+            elif shape.additional is False and self._only_comments(member, out, shape):
+                self._edit("ignored_key", Risk.INFERRED, member.start, member.node.end, "", (path, member.key))
+            else:
                 ignored += 1
                 self.rest.append(Leftover(out, member, path))
                 value = self.value(member.node, shape.member(member.key), (path, member.key))

@@ -87,6 +87,12 @@ OTHER_KEYS: Final[Mapping[str, Hint]] = _table(
         "temperature top_p top_k max_tokens seed": "write it under `config:`",
         "depends_on needs": "steps run in order; `steps.NAME.output` is the value of an earlier one",
         "system_prompt": "it belongs to an agent",
+        "instructions backstory": "write it in the agent, as `system_prompt`",
+        "edges goto transitions": "steps run in order; `kind: conditional` branches, and `kind: loop` repeats",
+        "human_in_the_loop human_input requires_approval interrupt_before interrupt_after": (
+            "write a step of `kind: hitl` where the run waits for a person"
+        ),
+        "retry_delay retry_delay_seconds backoff": "`retries` waits longer before each repetition",
         "question": "write `kind: hitl` with `message`",
     }
 )
@@ -96,6 +102,7 @@ AGENT_KEYS: Final[Mapping[str, Hint]] = _table(
         "instructions system prompt": _key("system_prompt"),
         "role goal backstory description": _key("system_prompt", sure=False),
         "schema output_type response_format response_model": _key("output_schema"),
+        "output": _key("output_schema", sure=False),
         "input_schema input_type": "an agent takes any input; `output_schema` is its answer",
         "temperature top_p max_tokens seed": "write it under `model_settings:`",
         "memory": "write `use_history: true` at the step",
@@ -122,6 +129,8 @@ FILE_KEYS: Final[Mapping[str, Hint]] = _table(
     {
         "tasks jobs stages nodes workflow pipeline": _key("steps"),
         "models llms actors": _key("agents", sure=False),
+        "edges entry_point": "steps run in order; `kind: conditional` branches, and `kind: loop` repeats",
+        "interrupt_before interrupt_after": "write a step of `kind: hitl` where the run waits for a person",
     }
 )
 """Keys of a whole file in other tools, with their counterparts here."""

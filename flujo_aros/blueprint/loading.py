@@ -38,7 +38,7 @@ from flujo_aros.contract import (
 )
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.host import AgentSpec, find_name_error
-from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, is_list, schemas_in, value_at
+from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, is_dict, is_list, schemas_in, value_at
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import REFERENCE, SUFFIX, is_allowed, module_file
 from flujo_aros.spelling import brief, clip, nearest, short
@@ -70,8 +70,9 @@ _LONG: Final = 400
 _LONG_WORD: Final = re.compile(r"\S{200,}")
 
 
-def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
-    """Return the error for an unknown key."""
+def unknown_key(kind: type[Any], detail: ErrorDetails) -> Hint:
+    """Return the error for an unknown key. The value of a key of a step may show what was meant."""
+    path = (*detail["loc"], *_inside(detail))
     key = str(path[-1])
     owner = owner_of(kind, path)
     start = f"unknown key {key!r}"
@@ -82,6 +83,8 @@ def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
     elif len(path) == 1 and "agents" in keys and "steps" in keys:
         others = {**FILE_KEYS}
     elif len(path) == 1 and owner in BLOCKS.values():
+        if _is_step(detail["input"]):
+            return Hint(f"; write `name: {key}`, and beside it the keys below `{key}`").after(start)
         others = {**OTHER_KEYS, **{name: hint for each in keys for name, hint in IN_KIND.get(each, {}).items()}}
         if key not in others and (elsewhere := _kind_that_has(key)) is not None:
             return elsewhere.after(start)
@@ -94,6 +97,8 @@ def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
     near = nearest(key, keys, closed=True)
     alike = nearest(key, others, closed=True).suggestion if near.suggestion is None else None
     other = alike.meant if alike is not None and alike.sure else key
+    if len(path) == 1 and "uses" in keys and near.suggestion is None and _TARGET.match(str(detail["input"])):
+        return Hint("; write `uses`", Suggestion(key, "uses", sure=True)).after(start)
     known = near or Hint(f"; known: {', '.join(sorted(keys))}" if others else "")
     return (others[other].of(key) if other in others else known).after(start)
 
@@ -105,13 +110,22 @@ def is_misspelt(kind: type[Any], missing: ErrorDetails, details: Sequence[ErrorD
     if missing["type"] != "missing":
         return False
     *around, name = missing["loc"]
-    beside = [each["loc"] for each in details if each["type"] in UNKNOWN and [*each["loc"][:-1]] == around]
-    suggested = [found.meant for path in beside if (found := unknown_key(kind, path).suggestion) is not None]
-    keys = [str(path[-1]) for path in beside]
+    beside = [each for each in details if each["type"] in UNKNOWN and [*each["loc"][:-1]] == around]
+    suggested = [found.meant for each in beside if (found := unknown_key(kind, each).suggestion) is not None]
+    suggested += ["name" for each in beside if _is_step(each["input"])]
+    keys = [str(each["loc"][-1]) for each in beside]
     hints = [hint.suggestion for key in keys if (hint := BODY_KEYS.get(key)) is not None]
     meanings = {*keys, *(each.meant for each in hints if each is not None)}
     misplaced = issubclass(kind, Block) and not meanings.isdisjoint(_inner(kind, str(name)))
     return name in suggested or misplaced or bool(get_close_matches(str(name), keys, 1))
+
+
+_TARGET: Final = re.compile(r"(?:agents|imports)\.\w")
+
+
+def _is_step(value: object) -> bool:
+    """Return whether a mapping below an unknown key is the step that the key names."""
+    return is_dict(value) and not {"uses", "agent", "kind"}.isdisjoint(value)
 
 
 def may_be_left_out(kind: type[Any], path: tuple[str | int, ...]) -> bool:
@@ -398,7 +412,7 @@ class Loading:
         """
         path = (*detail["loc"], *_inside(detail))
         if detail["type"] in UNKNOWN:
-            return unknown_key(kind, path).suggestion is None and put(data, path, _REMOVED)
+            return unknown_key(kind, detail).suggestion is None and put(data, path, _REMOVED)
         return detail["type"] not in _NO_VALUE and may_be_left_out(kind, path) and put(data, path, _REMOVED)
 
     def _correct(self, kind: type[Any], node: Node, data: Any, detail: ErrorDetails) -> bool:
@@ -717,14 +731,14 @@ class Loading:
         why = owner.ignored.get(str(path[-1])) if owner is not None and issubclass(owner, Block) else None
         if why is None and not self.lenient:
             return False
-        message = unknown_key(kind, path) if why is None else f"{str(path[-1])!r} is ignored: {why}"
+        message = unknown_key(kind, detail) if why is None else f"{str(path[-1])!r} is ignored: {why}"
         self.warn(node.key_at(path), message)
         return True
 
     def _note_detail(self, kind: type[Any], node: Node, detail: ErrorDetails) -> None:
         path = detail["loc"]
         if detail["type"] in UNKNOWN:
-            self.note(node.key_at(path), unknown_key(kind, path), Code.INVALID)
+            self.note(node.key_at(path), unknown_key(kind, detail), Code.INVALID)
         elif detail["type"] == "missing":
             self.note(node.at(path), f"{path[-1]!r} is missing")
         elif detail["type"] == "dict_type" and path[-2:-1] == ("steps",):

@@ -167,13 +167,19 @@ class Editor:
         value = self.text[self.start(node) : end]
         if first is None or key in inner.keys or isinstance(node.value, (dict, list)) or value[:1] in "|>":
             return ()
-        if self.text[start : self.key(holder, name)].strip() or self.end(node) > end or end == len(self.text):
+        after = end + len(self.positions.newline)
+        if self.text[start : self.key(holder, name)].strip() == "-":  # the next key follows the dash in its place
+            start = self.key(holder, name)
+            after = min((at for key in holder.keys if (at := self.key(holder, key)) > start), default=start)
+        elif self.text[start : self.key(holder, name)].strip():
+            return ()
+        if self.end(node) > end or end == len(self.text) or self.text[end:after].strip():
             return ()
         if self.is_flow(inner) or self.is_shared(holder, name) or not self._owns(inner, first):
             return ()
         at, newline = self.key(inner, first), self.positions.newline
         line = f"{key}: {value}{newline}{self._indent(inner, first)}"
-        return Edit(start, end + len(newline), ""), Edit(at, at, line)
+        return Edit(start, after, ""), Edit(at, at, line)
 
     def nest(
         self, holder: Node, names: Mapping[str, str], under: Sequence[str], inside: Sequence[Edit] = ()
@@ -194,17 +200,18 @@ class Editor:
             start, value = self.key(holder, each), holder.members[each]
             line, after = self.positions.starts[holder.keys[each].line - 1], self.positions.line_end(self.end(value))
             plain = value.value is not None and self.text.startswith(each, start)
-            if not plain or self.is_flow(holder) or self.is_shared(holder, each) or self.text[line:start].strip():
+            dash, indent = self.text[line:start].strip(), " " * (start - line)  # of a list whose element is the holder
+            if not plain or self.is_flow(holder) or self.is_shared(holder, each) or dash not in ("", "-"):
                 return ()
             above = newline if before is None else self.text[before:line]  # including the comments between them
             at = start + len(each)
             changes = [replace(edit, start=edit.start - at, end=edit.end - at) for edit in inside]
             changed = apply_edits(self.text[at:after], [edit for edit in changes if 0 <= edit.start < after - at])
-            written = f"{above}{self.text[line:start]}{names[each]}{changed}"
+            written = f"{above}{indent}{names[each]}{changed}"
             joined += [f"{deeper}{row}" if row.strip() else row for row in written.splitlines(keepends=True)]
             if not edits:
-                rows = [f"{self.text[line:start]}{step * level}{row}" for level, row in enumerate(under)]
-                edits.append(Edit(line, after, newline.join(rows)))
+                rows = newline.join(f"{indent}{step * level}{row}" for level, row in enumerate(under))
+                edits.append(Edit(start, after, rows.removeprefix(indent)))
             else:
                 edits.append(Edit(line - len(newline) if before is None else before, after, ""))
         return (replace(edits[0], text=edits[0].text + "".join(joined)), *edits[1:])

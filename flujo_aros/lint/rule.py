@@ -464,7 +464,7 @@ class Subject:
         if holder is None or holder.keys.keys() & {"loop", "map", "uses", "agent"}:
             return None
         meant = {key: hint.suggestion.meant for key, hint in BODY_KEYS.items() if hint.suggestion is not None}
-        meant["while"] = "exit_expression"
+        meant |= {"while": "exit_expression", "max_iterations": "max_loops"}
         for kind, over, limit in (
             ("map", "iterable_input", "max_concurrency"),
             ("loop", "exit_expression", "max_loops"),

@@ -352,11 +352,28 @@ def test_an_unknown_key_of_a_step_suggests_or_lists_valid_keys(key: str, hint: s
         ("agent: {model: 'openai:m', instructions: x}", "unknown key 'instructions'; write `system_prompt`"),
         ("uses: ./shop.py:buy", "not './shop.py:buy'; write shop:buy, and allow its file: --allow ./shop.py"),
         ("agent: {model: 'openai:m', tools: [shop.buy]}", "not 'shop.buy'; write shop:buy"),
+        ("agent: {model: 'openai:m', output: {a: string}}", "unknown key 'output'; write `output_schema`"),
+        ("uses: passthrough, instructions: x", "unknown key 'instructions'; write it in the agent, as `system_prompt`"),
+        ("uses: passthrough, interrupt_before: [a]", "unknown key 'interrupt_before'; write a step of `kind: hitl`"),
+        ("uses: passthrough, retry_delay: 3", "unknown key 'retry_delay'; `retries` waits longer"),
+        ("task: agents.a", "unknown key 'task'; write `uses`"),
     ],
 )
 def test_forms_of_other_tools_get_a_suggestion(step: str, hint: str) -> None:
     with pytest.raises(BlueprintError, match=re.escape(hint)):
         parse_blueprint(f"steps: [{{name: s, {step}}}]")
+
+
+def test_a_step_under_its_own_name_is_reported_once_with_the_right_form() -> None:
+    with pytest.raises(BlueprintError) as error:
+        parse_blueprint("steps: [{two: {uses: passthrough}}]")
+    (found,) = error.value.findings
+    assert found.message == "unknown key 'two'; write `name: two`, and beside it the keys below `two`"
+
+
+def test_edges_between_steps_are_answered_with_the_order_of_the_steps() -> None:
+    with pytest.raises(BlueprintError, match="unknown key 'edges'; steps run in order"):
+        parse_blueprint("edges: []\nsteps: [{name: a, uses: passthrough}]")
 
 
 def test_the_bare_name_of_an_agent_is_answered_with_how_to_write_it() -> None:

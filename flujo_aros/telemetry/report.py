@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -319,10 +319,25 @@ def report_html(run: Story, *, served: bool = False) -> str:
         seconds=run.seconds,
         paused=run.paused_seconds,
         trust=_worst_outcome(run.chapters),
-        few=len(steps) <= _FEW,
+        opened=_opened(steps),
         troubles=[each for each in steps if each.step and each.step.status in _TROUBLES and not each.has_steps],
         edited=any(section.repairs for section in steps),
     )
+
+
+def _opened(steps: Sequence[Section]) -> set[str]:
+    """Return the anchors of the steps that are not folded: those that need attention, those that asked a model in a
+    short run, and every step around one of them.
+    """
+    opened: set[str] = set()
+    inside: dict[int, bool] = {}
+    """By depth, whether a step that follows inside the same parent is open."""
+    for section in reversed(steps):
+        own = not section.quiet or (len(steps) <= _FEW and bool(section.entries))
+        if inside.pop(section.depth + 1, False) or own:
+            opened.add(section.anchor)
+            inside[section.depth] = True
+    return opened
 
 
 _TROUBLES: Final = ("failed", "degraded", "lost", "paused")

@@ -243,6 +243,20 @@ def test_a_stage_has_the_same_name_in_the_timeline_and_in_its_step(journal: Jour
     assert "llm_repair" not in page.text
 
 
+def test_a_step_contains_its_own_steps_and_is_open_only_if_one_of_them_needs_attention(journal: Journal) -> None:
+    def divided(item: int) -> float:
+        return 1 / item
+
+    body = Call("divide", divided)
+    page = page_of(journal, *(Map(name, body, iterable_input="{{ input }}") for name in ("a", "b")), given_input=[1, 2])
+    steps = {at["id"]: "open" in at for tag, at in page.tags if tag == "details" and "card" in (at["class"] or "")}
+    assert len(steps) == 10 and not any(steps.values())
+    failed = page_of(journal, Map("c", body, iterable_input="{{ input }}"), Call("end", len), given_input=[1, 0, 2, 3])
+    cards = [at for tag, at in failed.tags if tag == "details" and "card" in (at["class"] or "")]
+    assert "open" in cards[0]
+    assert 2 <= sum("open" in at for at in cards) < len(cards)
+
+
 def test_every_focusable_element_has_a_name(journal: Journal) -> None:
     reading = AgentSpec(model="openai:x", output_schema={"type": "object", "properties": {"n": {"type": "integer"}}})
     replies = ScriptedModels({"openai:x": ScriptedModel(then='{"n": 1}')})

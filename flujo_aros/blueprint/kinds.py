@@ -196,6 +196,15 @@ def _common(making: Making, block: blocks.StepKeys | None) -> dict[str, Any]:
 # The kinds, one function each
 
 
+_NO_INPUT: Final = {
+    "hitl": "the person sees `message`, which is a template",
+    "map": "the list is `iterable_input` under `map:`, and the `input` of a step in the body is a template",
+}
+_OF_BODY: Final = (
+    "the steps in it receive the value of the previous step; to change that, write a step before it: "
+    "`{name: NAME, uses: passthrough, input: …}`"
+)
+"""What to write in place of `input` for the kinds of steps that have none."""
 _JUDGES: Final = ("judge_selection", "code_consensus")
 
 
@@ -203,8 +212,8 @@ def build_kind(making: Making, block: blocks.StepKeys) -> PipelineStep | None:
     """Build the step of a kind: first each option by its declared form, then those with a special form."""
     kind = blocks.KINDS[block.kind]
     if "input" not in kind.options and "input" in making.node.members:
-        why = "`input` has no effect here; a body receives the value of the previous step"
-        making.loading.warn(making.node.keys["input"], why)
+        instead = _NO_INPUT.get(kind.word, _OF_BODY)
+        making.loading.warn(making.node.keys["input"], f"`input` has no effect here; {instead}")
     _check_config(making, kind.word)
     keys: Any = getattr(block, kind.under) if kind.under else block
     if kind.word == "parallel" and keys.reduce in _JUDGES:

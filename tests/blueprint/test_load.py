@@ -376,6 +376,27 @@ def test_edges_between_steps_are_answered_with_the_order_of_the_steps() -> None:
         parse_blueprint("edges: []\nsteps: [{name: a, uses: passthrough}]")
 
 
+@pytest.mark.parametrize(
+    ("step", "instead"),
+    [
+        ("kind: hitl, message: Is it right?", "the person sees `message`"),
+        (
+            "kind: map, map: {iterable_input: input, body: [{name: a, uses: passthrough}]}",
+            "`iterable_input` under `map:`",
+        ),
+        ("kind: cache, wrapped_step: {name: a, uses: passthrough}", "{name: NAME, uses: passthrough, input: …}"),
+        (
+            "kind: loop, loop: {max_loops: 1, exit_expression: 'true', body: [{name: a, uses: passthrough}]}",
+            "passthrough",
+        ),
+    ],
+)
+def test_an_input_without_effect_is_a_warning_that_says_what_to_write(step: str, instead: str) -> None:
+    (warning,) = parse_blueprint(f"steps: [{{name: s, input: x, {step}}}]").warnings
+    assert "`input` has no effect here" in warning
+    assert instead in warning
+
+
 def test_the_bare_name_of_an_agent_is_answered_with_how_to_write_it() -> None:
     blueprint = 'agents: {clerk: {model: "test"}}\nsteps: [{name: s, uses: clerk}]'
     with pytest.raises(BlueprintError, match=r"not 'clerk'; did you mean agents\.clerk\?"):

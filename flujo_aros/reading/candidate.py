@@ -91,8 +91,8 @@ from flujo_aros.reading.node import (
 from flujo_aros.reading.omissions import MAY_HOLD_OMISSION, MAY_OMIT, comment_omits, omitted_in
 from flujo_aros.reading.parser import Failure, Frame, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, as_json
-from flujo_aros.reading.phrases import CORRECTED, Phrases
-from flujo_aros.reading.remarks import correction_in
+from flujo_aros.reading.phrases import Phrases
+from flujo_aros.reading.remarks import comment_corrects
 from flujo_aros.reading.scalars import (
     Hints,
     contradicts_currency,
@@ -738,7 +738,7 @@ def _remove_comments(rest: str) -> str | None:
     comments = "\n".join((*dict.fromkeys(parts[1::2]), ""))
     if any(sign in comments for sign in (_DOUBLE, _SINGLE, ":", "=")):
         return None
-    if comment_omits(comments) or CORRECTED.search(comments) or correction_in(comments.replace("//", "")):
+    if comment_omits(comments) or comment_corrects(comments.replace("//", "")):
         return None
     return " ".join(parts[0::2])
 

@@ -683,7 +683,7 @@ class Coercion:
             return None
         if node.kind in (STRING, BARE):
             text: str = node.value
-            if scalars.is_no_value(text) or any(mark in text for mark in _LIST_MARKS):
+            if scalars.is_no_value(text) or scalars.refers_back(text) or any(mark in text for mark in _LIST_MARKS):
                 return None
             if _NONE_OF.issuperset(set(scalars.name_words(text)).difference(_name_at(path))):
                 return None  # `no extras`

@@ -23,10 +23,10 @@ from flujo_aros.json_data import literal_escapes, unescape
 from flujo_aros.reading.fit import disowns
 from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, moved
-from flujo_aros.reading.omissions import omission_in
+from flujo_aros.reading.omissions import comment_omits, omission_in
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.phrases import DECLINES, word_set
-from flujo_aros.reading.remarks import correction_in
+from flujo_aros.reading.remarks import comment_corrects, correction_in
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, name_words, read_number
 from flujo_aros.reading.stated import OFFERS
 
@@ -236,7 +236,10 @@ def _without_emphasis(found: re.Match[str]) -> str:
 
 def read_scalar(raw: str, start: int, shape: Shape) -> Node | None:
     """Return the value of one line, or None if it is a placeholder or uncertain."""
-    raw = _COMMENT.sub("", raw).rstrip()
+    if (comment := _COMMENT.search(raw)) is not None:
+        if comment_corrects(comment[0].strip()) or comment_omits(comment[0]):
+            return None
+        raw = raw[: comment.start()].rstrip()
     raw = raw.removesuffix("```" if raw.count("`") == 3 else "").rstrip().rstrip(",").rstrip()
     raw = raw[:-2].rstrip() if raw.endswith("**") and not raw.startswith("**") and raw.count("**") == 1 else raw
     end = start + len(raw)
@@ -472,16 +475,20 @@ def _value(raw: str, start: int, shape: Shape) -> Node | None:
 
 _ROW: Final = expression(r"^[ \t]*\|(?P<cells>[^\n]+)\|[ \t]*$", re.M)
 _RULE: Final = expression(r"\s*:?-+:?\s*")
+_CSV_LINE: Final = expression(r"^[^\n]*$", re.M)
 _EMPHASIZED: Final = expression(r"(\*\*|__|`)(.*?):?\1:?")
 _VALUES: Final = word_set("value values content answer result extracted wert valor valores valeur valeurs valore 值 値")
 
 
 def read_table(text: str, shape: Shape) -> Node | None:
-    """Return the object or the list in the only Markdown table: its fields are the columns, or each has a row.
+    """Return the object or the list in the only Markdown table: its fields are the columns, or each has a row; or the
+    list in lines of CSV.
 
     A table of two columns is an object only if the second is headed as a value, not as a type or a description.
     """
     rows = list(_ROW.finditer(text))
+    if not rows:
+        return _read_csv(text, shape)
     if len(rows) < 3 or not all(map(_RULE.fullmatch, rows[1]["cells"].split("|"))):
         return None
     begin, end = rows[0].start(), rows[-1].end()
@@ -500,6 +507,44 @@ def read_table(text: str, shape: Shape) -> Node | None:
     if len(header) != 2 or item is not shape or not _VALUES.issuperset(name_words(header[1])):
         return None
     return _object(((_name(key), value) for (key, _), value in cells), shape, begin, end)
+
+
+def _read_csv(text: str, shape: Shape) -> Node | None:
+    """Return the list in lines of CSV. A line with the names of all required fields precedes them."""
+    item = shape.element(0)
+    lines = list(_CSV_LINE.finditer(text)) if item.properties else []
+    for sign in filter(text.__contains__, _CSV_CELLS):
+        for at, line in enumerate(lines):
+            header = [cell.strip() for cell, _ in _split_csv(line, sign)]
+            if len(header) < 2 or not all(map(item.knows, header)):
+                continue
+            rows = [list(_split_csv(each, sign)) for each in itertools.takewhile(_is_row, lines[at + 1 :])]
+            found = [_object(zip(header, row, strict=False), item, line.start(), line.end()) for row in rows]
+            if not rows or None in found or any(len(row) != len(header) for row in rows):
+                return None
+            return Node(ARRAY, found, line.start(), lines[at + len(rows)].end())
+    return None
+
+
+_CSV_CELLS: Final = {
+    sign: expression(rf' *(?:"(?P<quoted>(?:[^"]|""|(?!))*+)" *|(?P<plain>[^"{sign}]*))(?:{sign}|\Z)')
+    for sign in ",;\t"
+}
+
+
+def _is_row(line: re.Match[str]) -> bool:
+    return bool(line[0].strip()) and not line[0].startswith("```")
+
+
+def _split_csv(line: re.Match[str], sign: str) -> Iterator[_Cell]:
+    """Yield the cells of a line of CSV, without the quotes around them."""
+    at, end = line.span()
+    while at < end and (found := _CSV_CELLS[sign].match(line.string, at, end)) is not None:
+        kind = found.lastgroup or "plain"
+        yield found[kind].replace('""', '"'), found.start(kind)
+        at = found.end()
+    if at < end or line[0].endswith(sign):
+        yield "", end
 
 
 def _cells(row: re.Match[str]) -> Iterator[_Cell]:

@@ -51,8 +51,7 @@ from flujo_aros.reading.node import (
     scan,
 )
 from flujo_aros.reading.omissions import comment_omits
-from flujo_aros.reading.phrases import CORRECTED
-from flujo_aros.reading.remarks import correction_in
+from flujo_aros.reading.remarks import comment_corrects
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, read_number
 from flujo_aros.reading.strings import QUOTES, StringEnd, Surroundings
 
@@ -1170,7 +1169,7 @@ class Parser:
                 said = text[pos:end]
                 if comment_omits(said):
                     raise self._stop("a comment stands for omitted content", "elided")
-                if CORRECTED.search(said) or correction_in(said.lstrip("/#*<!- ")):
+                if comment_corrects(said):
                     raise self._stop("a comment corrects the value next to it", "ambiguous", Reason.AMBIGUOUS)
                 self._log("comment", LOSSLESS, pos, end, "")
                 self.pos = end

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from flujo_aros.reading.grammar import SENTENCE, expression
-from flujo_aros.reading.phrases import Phrases
+from flujo_aros.reading.phrases import CORRECTED, Phrases
 from flujo_aros.reading.tagger import FIELDS, LETTERS, LEXICON, VALUES, Tagger
 
 _STATED: Final = (
@@ -399,6 +399,11 @@ def correction_in(text: str, tagger: Callable[[], Tagger] = Tagger) -> str | Non
     'Oops, it should be 6.'
     """
     return next((sentence for sentence, tags in _suspect(text, tagger) if _corrects(tags)), None)
+
+
+def comment_corrects(comment: str) -> bool:
+    """Return whether a comment in a value gives another value or takes it back: `// or 587`."""
+    return CORRECTED.search(comment) is not None or correction_in(comment.lstrip("/#*<!- ")) is not None
 
 
 def _suspect(text: str, tagger: Callable[[], Tagger], finds: Phrases = MAY_REMARK) -> Iterator[tuple[str, str]]:

@@ -1038,6 +1038,11 @@ def is_no_value(text: str) -> bool:
     return word in _NO_VALUE or (word[:2] != '["' and _strip_decoration(word).casefold() in _NO_VALUE)
 
 
+def refers_back(text: str) -> bool:
+    """Return whether a string only points to another place: `see above`."""
+    return text.strip(" ().").casefold() in _UNCHANGED
+
+
 _AND_SO_ON: Final = frozenset(("etc", "and so on", "usw", "und so weiter", "and more"))
 
 

@@ -304,7 +304,7 @@ WHY: Final = {
     "key-value-lines": "The answer was written as lines of `key: value`.",
     "keyword-arguments": "The answer was written as a call with keyword arguments.",
     "field-tags": "Each field of the answer had a tag.",
-    "table": "The answer was written as a Markdown table.",
+    "table": "The answer was written as a table, in Markdown or CSV.",
     "list-items": "The answer was written as a Markdown list.",
     "envelope": "The answer was inside another object.",
     "trailing-comma": "JSON does not allow a comma after the last member.",

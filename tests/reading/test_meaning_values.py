@@ -1380,3 +1380,59 @@ def test_a_field_one_level_too_high_is_moved_where_only_declared_keys_are_allowe
 
 def test_a_moved_field_does_not_excuse_another_key_that_is_not_allowed() -> None:
     assert isinstance(read('{"patient": {"name": "Ann", "urgent": true, "x": 1}}', CLOSED), Rejected)
+
+
+STOCK = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {"product": {"type": "string"}, "qty": {"type": "integer"}, "note": {"type": ["string", "null"]}},
+        "required": ["product", "qty"],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("reply", "rows"),
+    [
+        ('```csv\nproduct,qty\n"Nuts, mixed",4\nRaisins,9\n```', [("Nuts, mixed", 4), ("Raisins", 9)]),
+        ("Here it is:\n\nproduct;qty\nNuts;4\n\nI hope it helps.", [("Nuts", 4)]),
+        ("qty\tproduct\n4\tNuts", [("Nuts", 4)]),
+    ],
+)
+def test_lines_of_csv_with_the_names_of_the_fields_are_a_list(reply: str, rows: list[tuple[str, int]]) -> None:
+    assert read(reply, STOCK).value == [{"product": product, "qty": qty} for product, qty in rows]
+
+
+def test_an_empty_cell_is_null_where_that_is_allowed_and_two_quotes_are_one() -> None:
+    assert read('product,qty,note\nNuts,4,\nTea,1,"say ""hi"""', STOCK).value == [
+        {"product": "Nuts", "qty": 4, "note": None},
+        {"product": "Tea", "qty": 1, "note": 'say "hi"'},
+    ]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "product,qty\nNuts,4,5", "product,qty\n", "product,price\nNuts,4", "product,qty\nNuts,4\nand 3 more",
+        'product,qty\n"Nuts,4', "product,note\nNuts,x",
+    ],
+)  # fmt: skip
+def test_lines_of_csv_that_do_not_fit_their_header_are_no_list(reply: str) -> None:
+    assert isinstance(read(reply, STOCK), Rejected)
+
+
+@pytest.mark.parametrize("comment", ["# or 587", "# should be 587", "# remaining ports as before"])
+def test_a_comment_behind_a_line_that_gives_another_value_rejects_the_reply(comment: str) -> None:
+    ports = {
+        "type": "object",
+        "properties": {"host": {"type": "string"}, "port": {"type": "integer"}},
+        "required": ["host", "port"],
+    }
+    assert isinstance(read("host: a\nport: 465  # smtps", ports), Accepted)
+    assert isinstance(read(f"host: a\nport: 465  {comment}", ports), Rejected)
+
+
+def test_a_string_that_points_to_another_place_is_not_a_list_of_one() -> None:
+    team = {"type": "object", "properties": {"members": {"type": "array", "items": {"type": "string"}}}}
+    assert isinstance(read('{"members": "see above"}', team), Rejected)

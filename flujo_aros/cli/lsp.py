@@ -34,7 +34,7 @@ from flujo_aros.lint.edits import Applicability, Finding, Positions
 from flujo_aros.lint.rule import Subject, read_schema, rule_to_markdown, writer_of
 from flujo_aros.lint.rules import RULES
 from flujo_aros.pipeline.builtins import BUILTINS
-from flujo_aros.pipeline.names import ROOTS, Read
+from flujo_aros.pipeline.names import ROOTS, VARIABLES, Read
 from flujo_aros.pipeline.step import is_agent_step
 from flujo_aros.pipeline.template import FILTERS
 
@@ -155,7 +155,7 @@ def completions(text: str, line: int, character: int, folder: Path | None = None
     inside = _TEMPLATE.search(before) or _EXPRESSION.search(before)
     if inside is not None:
         part, rows = _PART.search(inside[1]), text.split("\n")
-        names = _in_template(inside[1], rows[: line + 1]) if part is None else _fields(part, rows, line, folder)
+        names = _in_template(inside[1], cursor) if part is None else _fields(part, rows, line, folder)
         return _value_items(names)
     if cursor.key is not None and ":" in before:
         return _value_items(_values(cursor))
@@ -181,19 +181,16 @@ _TEMPLATE: Final = re.compile(r"\{\{([^{}]*)$")
 _EXPRESSION: Final = re.compile(r"\b(?:condition_expression|exit_expression|iterable_input):\s+[\"']?([^\"'{]*)$")
 _PART: Final = re.compile(r"\b(?:steps\.(?P<step>\w+)\.output|previous_step)(?P<inside>(?:\.\w+|\[\d+\])*)\.\w*$")
 """A reference to a part of the value of a step, up to the last dot."""
-_STEP_NAME: Final = re.compile(r"^\s*-?.*?\bname:\s*[\"']?([A-Za-z_]\w*)")
+_NAME: Final = re.compile(r"(?:^|\bname:\s*[\"']?)([A-Za-z_]\w*)")
 
 
-def _in_template(before: str, lines: Sequence[str]) -> list[str]:
+def _in_template(before: str, cursor: Cursor) -> list[str]:
     """Return the completions in a template after `before`: the variables and the values of earlier steps, or the
     filters.
-
-    `lines` are those of the document up to the cursor. The last name in them is that of the step itself.
     """
     if re.search(r"\|\s*\w*$", before):
         return sorted(FILTERS)
-    first = next((at for at, each in enumerate(lines) if each.startswith("steps:")), len(lines))
-    names = [found[1] for each in lines[first:] if (found := _STEP_NAME.match(each)) is not None][:-1]
+    names = _steps_before(cursor)
     values = [f"{name}.output" for name in dict.fromkeys(names)]
     if re.search(r"\bsteps\.\w*$", before):
         return values
@@ -201,18 +198,39 @@ def _in_template(before: str, lines: Sequence[str]) -> list[str]:
         return ["output"]
     if re.search(r"[\w\])]\.\w*$", before):
         return []  # a key of a value
-    return [*(root for root in ROOTS if root != "steps"), *(f"steps.{each}" for each in values)]
+    around = [node.key for node in cursor.path]
+    inside = [f"a {kind}" for kind, body in (("map", ["map", "body"]), ("loop", ["loop"])) if _contains(around, body)]
+    variables = [name for name, where in VARIABLES.items() if any(kind in where for kind in inside)]
+    return [*(root for root in ROOTS if root != "steps"), *variables, *(f"steps.{each}" for each in values)]
+
+
+def _contains(keys: Sequence[str | None], part: Sequence[str]) -> bool:
+    return any([*keys[at : at + len(part)]] == part for at in range(len(keys)))
+
+
+def _steps_before(cursor: Cursor) -> list[str]:
+    """Return the names of the steps whose values exist at the cursor: those before its step and before the steps around
+    it, and those of a body at the end of its loop.
+    """
+    rows = [node.parent.items[: node.parent.items.index(node)] for node in cursor.path if node.parent and not node.key]
+    body = cursor.owner.members.get("body") if cursor.key == "exit_expression" else None
+    steps = [*(each for row in rows for each in row), *(body.items if body is not None else ())]
+    named = (each.members["name"].value if "name" in each.members else f" {each.value}" for each in steps)
+    return [found[1] for each in named if (found := _NAME.search(each)) is not None]
 
 
 def _fields(part: re.Match[str], lines: Sequence[str], line: int, folder: Path | None) -> list[str]:
     """Return the fields of the value of an agent step, or of the part of it before the cursor.
 
-    The line of the cursor, and the rest of its section, may not be valid YAML yet, and are left out.
+    The line of the cursor, and the rest of its section, may not be valid YAML yet, and are left out; a step that begins
+    there is replaced.
     """
     section = next((at for at, each in enumerate(lines) if at > line and re.match(r"[A-Za-z]", each)), len(lines))
-    known = "\n".join([*lines[:line], *lines[section:]])
-    subject = Subject("", known, inspect_blueprint(known, folder=folder, allow=["*"]), folder)
-    here = [each for each in subject.steps if each.node.place.line <= line]
+    item = _ITEM.match(lines[line])
+    begun = [f"{item[0]}{{name: begun, uses: passthrough}}"] if item is not None else []
+    known = "\n".join([*lines[:line], *begun, *lines[section:]])
+    subject = Subject("", known, inspect_blueprint(known, folder=folder, allow=["*"], lenient=True), folder)
+    here = [each for each in subject.steps if each.node.place.line <= line + 1]
     step, inside = part["step"], re.findall(r"\w+", part["inside"])
     path = tuple(int(each) if each.isdecimal() else each for each in inside)
     read = Read("previous_step", path, 0, 1, 1) if step is None else Read("steps", (step, "output", *path), 0, 1, 1)
@@ -223,13 +241,14 @@ def _fields(part: re.Match[str], lines: Sequence[str], line: int, folder: Path |
 
 @dataclass(eq=False, slots=True)
 class _Node:
-    """A key with its scalar value, or an item of a list (`key` is None), and the members of the mapping in it."""
+    """A key with its scalar value, or an item of a list (`key` is None), and the members or the items in it."""
 
     key: str | None
     indent: int
     parent: _Node | None
     value: str = ""
     members: dict[str, _Node] = field(default_factory=dict[str, "_Node"])
+    items: list[_Node] = field(default_factory=list["_Node"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +279,9 @@ class Cursor:
         for row, written in enumerate(text.split("\n")):
             at = 0
             while item := _ITEM.match(written, at):
-                top = _Node(None, at + len(item[1]), _owner(top, at + len(item[1]), of_item=True))
+                holder = _owner(top, at + len(item[1]), of_item=True)
+                top = _Node(None, at + len(item[1]), holder, written[item.end() :])
+                holder.items.append(top)
                 at = item.end()
             key = _KEY.match(written, at)
             if key is not None:

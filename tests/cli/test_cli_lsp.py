@@ -253,6 +253,52 @@ def test_names_in_a_template_are_completed(template: str, among: set[str], not_a
     assert not found & not_among
 
 
+BODIES = """\
+steps:
+  - name: one
+    uses: agents.a
+  - name: each
+    kind: map
+    map:
+      iterable_input: input
+      body:
+        - name: inner
+          uses: agents.a
+        - {name: flow, uses: agents.a}
+"""
+LOOP = f"""\
+{BODIES}  - name: again
+    kind: loop
+    loop:
+      body:
+        - name: better
+          uses: agents.a
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "among", "not_among"),
+    [
+        (
+            f'{BODIES}        - name: last\n          input: "{{{{ ',
+            {"item", "this", "index", "steps.one.output", "steps.inner.output", "steps.flow.output"},
+            {"loop", "iteration", "steps.each.output", "steps.last.output"},
+        ),
+        (
+            f'{LOOP}        - {{name: last, input: "{{{{ ',
+            {"loop", "iteration", "index", "steps.one.output", "steps.each.output", "steps.better.output"},
+            {"item", "this", "steps.inner.output", "steps.again.output", "steps.last.output"},
+        ),
+        (f"{LOOP}      exit_expression: ", {"iteration", "steps.better.output"}, {"item", "steps.again.output"}),
+        (f"{BODIES}  - name: last\n    condition_expression: ", {"steps.each.output"}, {"item", "steps.inner.output"}),
+    ],
+)
+def test_only_the_names_that_exist_in_a_body_are_completed(text: str, among: set[str], not_among: set[str]) -> None:
+    found = {each.label for each in completions(text, text.count("\n"), len(text.rpartition("\n")[2]))}
+    assert among <= found
+    assert not found & not_among
+
+
 READ = "steps:\n  - name: read\n    uses: agents.reader\n  - name: other\n    uses: passthrough\n  - name: send\n    "
 LINES = "lines: {type: array, items: {type: object, properties: {item: {type: string}}}}"
 AGENTS = (
@@ -280,6 +326,15 @@ def test_the_fields_of_the_value_of_an_agent_are_completed(template: str, fields
     text = READ + template
     line, character = text.count("\n"), len(text.rpartition("\n")[2])
     assert [each.label for each in completions(text + AGENTS, line, character)] == fields
+    misspelt = AGENTS.replace("{model: test,", "{model: test, promt: x,")
+    assert [each.label for each in completions(text + misspelt, line, character)] == fields
+
+
+@pytest.mark.parametrize("step", ["- name: send\n    input: '{{ ", "- {name: send, input: '{{ ", "- input: '{{ "])
+def test_the_fields_of_the_previous_step_are_completed_in_a_step_that_begins(step: str) -> None:
+    text = f"steps:\n  - name: read\n    uses: agents.reader\n  {step}previous_step."
+    found = completions(text + AGENTS, text.count("\n"), len(text.rpartition("\n")[2]))
+    assert [each.label for each in found] == ["total", "lines"]
 
 
 @pytest.mark.parametrize(("text", "completed"), [("", True), ("steps: []\n", True), ("services:\n  web:\n", False)])

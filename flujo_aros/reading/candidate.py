@@ -88,7 +88,7 @@ from flujo_aros.reading.node import (
     unlink,
     worst,
 )
-from flujo_aros.reading.omissions import MAY_HOLD_OMISSION, MAY_OMIT, comment_omits, omitted_in
+from flujo_aros.reading.omissions import MAY_HOLD_OMISSION, comment_omits, omitted_in
 from flujo_aros.reading.parser import Failure, Frame, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, as_json
 from flujo_aros.reading.phrases import Phrases
@@ -335,7 +335,7 @@ def judge(
     candidate.node, candidate.edits, candidate.cut = parsed.node, list(parsed.edits), parsed.cut
     candidate.end = parsed.end
     written = text[candidate.start : parsed.end]
-    if (MAY_OMIT.may_match(written) or _BRACKETED.search(written)) and omitted_in(plain(parsed.node)):
+    if _may_omit(written) and omitted_in(plain(parsed.node)):
         words = "an item or a key only stands for others: something was left out"
         return candidate.mark_rejected(Reason.AMBIGUOUS, Issue("$", "elided", words))
     if (slot := placeholder_in(written, contract.shape.named)) is not None:
@@ -376,6 +376,11 @@ def judge(
     return candidate
 
 
+def _may_omit(text: str) -> bool:
+    """Return whether JSON with any quotes may have an item that stands for others."""
+    return MAY_HOLD_OMISSION.may_match(text.replace("'", '"')) or _BRACKETED.search(text) is not None
+
+
 def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceiling: Risk) -> bool:
     """Read valid JSON in which only scalars have to be converted, such as `"28.5"` where a number is expected.
 
@@ -388,7 +393,7 @@ def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceil
     if not simple or shape.has_risks or shape.has_only_aliases:
         return False
     value = parse_json(json)
-    if not is_dict(value) or has_long_number(json, 0, len(json)) or (MAY_OMIT.may_match(json) and omitted_in(value)):
+    if not is_dict(value) or has_long_number(json, 0, len(json)) or (_may_omit(json) and omitted_in(value)):
         return False
     if _MAY_BE_SLOT.may_match(json) and placeholder_in(json, shape.named) is not None:
         return False

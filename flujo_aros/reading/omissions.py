@@ -233,6 +233,7 @@ _IN_BRACKETS: Final = _rules(
 )
 """In an item that is in brackets as a whole."""
 _OPENS_MORE: Final = _rules("^ DOTS? AND? THE/I? NUM/DIGIT? MORE/REST")
+_NUMBERS: Final = expression(r"\d\D+\d")
 _RANGE_OMITTED: Final = _rules("DIGIT ~2 BREAK/TO ~1 DIGIT ~1 OMIT/CUT/SAME")
 _OPENS_REST: Final = _rules("^ DOTS? AND? THE/I? REST", "MORE ~4 SEE/SOURCE")
 _BRACKETS: Final = expression(
@@ -276,7 +277,7 @@ def _stands_for_others(item: object, *, last: bool) -> bool:
         return False
     if _DOTS.match(item):
         return True
-    if _RANGE_OMITTED.search(_tags(item)):
+    if _NUMBERS.search(item) and MAY_OMIT.may_match(item) and _RANGE_OMITTED.search(_tags(item)):
         return True
     inner = _BRACKETS.match(item)
     if inner is not None:
@@ -352,7 +353,6 @@ _NOT_ALL: Final = _rules(
     "ITEM ~5 MISSING",
     "IT ~3 FIRST NUM/DIGIT",
     "THE MORE NUM/DIGIT",
-    "THERE BESIDES NUM/DIGIT",
     "OMIT/CUT ~3 NUM/DIGIT",
     # only a part
     "I ~4 ONLY ~6 FIRST/PART/FEW/NUM/DIGIT",
@@ -498,7 +498,7 @@ MAY_HOLD_OMISSION: Final = Phrases(
 )
 """Finds JSON that may hold an omission, apart from one in brackets other than parentheses."""
 MAY_OMIT: Final = Phrases(
-    *_alternatives("MORE REST OMIT CUT ETC ONWARD SAME ONLY FIRST SPACE NEXT STOP MISSING PART FEW BESIDES TO LIKE"),
+    *_alternatives("MORE REST OMIT CUT ETC ONWARD SAME ONLY FIRST SPACE NEXT STOP MISSING PART FEW LIKE LATER"),
     r"\.\.\.|…",
     r"\b(?:of|von|de|di|van|из) (?:the |den )?\d",
 )

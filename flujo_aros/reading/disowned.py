@@ -333,7 +333,8 @@ _SUSPECT: Final = (
     "/MISTAKE/WANT/COMMAND/CANT/IF/SUPPOSE/EG/WOULD"
 )
 """Every rule requires a word of one of these classes."""
-_MAY_DISOWN: Final = Phrases(*_LEXICON.phrases(_SUSPECT), r"n['’]t\b")
+MAY_DISOWN: Final = Phrases(*_LEXICON.phrases(_SUSPECT), r"n['’]t\b")
+"""Finds texts that may disown an object."""
 _END: Final = expression(f"[{_LEXICON.any_of(_BREAKS)}]*$")
 
 
@@ -346,10 +347,8 @@ def disowned_in(before: str, behind: str) -> str | None:
     True
     """
     before, behind = before[-_NEAR:], behind[:_MOST]
-    if not (_MAY_DISOWN.may_match(before) or _MAY_DISOWN.may_match(behind)):
-        return None
     introduction = [(each, _tags(each)) for each in _sentences(before)[-_SENTENCES:]]
-    following = [(each, _tags(each) if _MAY_DISOWN.may_match(each) else "") for each in _sentences(behind)]
+    following = [(each, _tags(each) if MAY_DISOWN.may_match(each) else "") for each in _sentences(behind)]
     label, first, every = introduction[-1:], following[:1], (*introduction, *following)
     for sentences, rules in ((every, _IS_BESIDE), (label, _IS_BEFORE), (first, _IS_BEHIND)):
         for sentence, tags in sentences:

@@ -25,9 +25,9 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
 from flujo_aros.reading.claims import contradicted_by
-from flujo_aros.reading.disowned import disowned_in, is_sample
+from flujo_aros.reading.disowned import MAY_DISOWN, disowned_in, is_sample
 from flujo_aros.reading.grammar import CJK, SENTENCE, SHORT_COMMENT, expression
-from flujo_aros.reading.omissions import holds_list, omission_in
+from flujo_aros.reading.omissions import MAY_OMIT, holds_list, omission_in
 from flujo_aros.reading.remarks import MAY_REMARK, Remark, correction_in, doubt_in, remark_in
 from flujo_aros.reading.scalars import WORD, name_words, other_unit
 from flujo_aros.reading.scanner import CODE_FENCES
@@ -253,9 +253,11 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
     if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start) and has_words(text[: chosen.start]):
         found = _rest_before(text, chosen, others, behind, shape, value)
     if found is None:
-        near = text[max(0, chosen.start - 2 * _NEAR) : chosen.start]
-        before = "" if others else _OPEN_FENCE.sub("", mask_reasoning(near, unopened=True))
-        disowned = disowned_in(before, _FENCE.sub(" ", _FENCE_END.sub("", behind)))
+        near = "" if others else text[max(0, chosen.start - 2 * _NEAR) : chosen.start]
+        disowned = None
+        if MAY_DISOWN.may_match(near) or MAY_DISOWN.may_match(behind):
+            before = _OPEN_FENCE.sub("", mask_reasoning(near, unopened=True))
+            disowned = disowned_in(before, _FENCE.sub(" ", _FENCE_END.sub("", behind)))
         found = disowned and f"the text next to it says that it is not the answer: {_excerpt(disowned, 0)!r}"
     if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start):
         found = _denied_before(text[: chosen.start], shape, value)
@@ -335,11 +337,11 @@ def _rest_before(
     if (doubted := _doubted_before(text, chosen.start, floor, shape, value)) is not None:
         return f"the words before it say that it is not to be trusted: {_excerpt(doubted, 0)!r}"
     before = text[max(0, chosen.start - _SOME_TEXT) : chosen.start]
-    if not floor and (
-        omitted := omission_in(mask_reasoning(before, unopened=True), listed=holds_list(value()), before=True)
-    ):
-        return f"the words before it say that something was left out: {_excerpt(omitted, 0)!r}"
-    in_sentence = not others and _follows_words(text, chosen) and _SENTENCE_GOES_ON.match(text, chosen.end)
+    if not floor and MAY_OMIT.may_match(before):
+        said = mask_reasoning(before, unopened=True)
+        if (omitted := omission_in(said, listed=holds_list(value()), before=True)) is not None:
+            return f"the words before it say that something was left out: {_excerpt(omitted, 0)!r}"
+    in_sentence = not others and _SENTENCE_GOES_ON.match(text, chosen.end) and _follows_words(text, chosen)
     if (
         in_sentence
         and (phrases.ATTRIBUTES.search(label) or phrases.CONDITION.search(label))
@@ -360,9 +362,14 @@ def _rest_before(
         and (not phrases.OWNS.search(phrases.NEVER.sub("not", last)) or _gives_none(text, chosen, behind))
     ):
         return f"{denied}: {label[-60:]!r}"
-    if not others and is_compared(text, chosen.start, 0):
+    if not others and phrases.COMPARED.search(label) and is_compared(text, chosen.start, 0):
         return f"{denied}: {label[-60:]!r}"
-    if is_sample(label) and not (others and correction_in(label)) and _gives_none(text, chosen, behind):
+    if (
+        MAY_DISOWN.may_match(label)
+        and is_sample(label)
+        and not (others and correction_in(label))
+        and _gives_none(text, chosen, behind)
+    ):
         return "it is an example in a reply that gives no answer"
     return None
 

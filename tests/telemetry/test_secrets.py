@@ -117,7 +117,7 @@ def planted_pipeline() -> Any:
     asked = f"Which boat? {PLANTED['prompt key']} https://me:{PLANTED['prompt url']}@host {{{{ context }}}}"
     return [
         Step("ask", agent("ask", *REPLIES, GOOD, GOOD, GOOD), input=asked),
-        Call("out", function=answer, params={"previous_step": "x", "api_key": PLANTED["params"]}),
+        Call("out", function=answer, params={"api_key": PLANTED["params"]}),
         Step("cut", agent("cut", *[CUT] * 8), input=asked, on_degraded="accept"),
     ], [
         Step("error", agent("error", *[ModelHTTPError(401, "m", error)] * 8), input=asked),

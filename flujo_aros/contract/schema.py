@@ -689,6 +689,6 @@ def not_a_time(form: str, found: str, value: str | None = None) -> str:
         why = ": it could be hours and minutes, or minutes and seconds"
     elif form != "duration" and (wrong := _not_in_calendar(found)):
         why = wrong
-    elif form.endswith("time") and _NO_ZONE.search(found):
+    elif not either and form.endswith("time") and _NO_ZONE.search(found):
         why, wanted = ": it has no time zone", f"{wanted.partition(',')[0]} with Z or an offset such as +02:00"
     return f"expected a {what}, found {value or repr(found[:40])}{why}; write {wanted}"

@@ -44,8 +44,11 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _BARE_MEMBER: Final = expression(
     r"[A-Za-z_$][\w$]{0,60}\s{0,20}:\s{0,20}(?:-?\d[\d.]{0,30}|true|false|null|True|False|None|\"[^\"\\\n]{0,80}\"|'[^'\\\n]{0,80}')"
     r"\s{0,20}(?:\}|,\s{0,20}[\"']?[\w$]{1,60}[\"']?\s{0,20}:)"
+    r"|[A-Za-z_$][\w$]{0,60}\s{0,20}:\s{0,20}"
+    r"(?:\[[^\[\]{}\n]{0,200}\]|\{[^\[\]{}\n]{0,200}\})\s{0,20}"
+    r"(?:\}[\s}\]`]{0,40}\Z|,\s{0,20}[\"']?[\w$]{1,60}[\"']?\s{0,20}:)"
 )
-"""A complete member with an unquoted key, and the start of another one or the end after it."""
+"""A complete member with an unquoted key, a scalar or a flat container, and the start of another one or the end."""
 _KEY_WITHOUT_COLON: Final = expression(r"[\"'“](\w{1,60})[\"'”]\s*[\"'“\[{\dtfnTFN-]")
 _MEMBER_WITHOUT_COLON: Final = expression(
     r"(?:\"\w{1,60}\"|'\w{1,60}'|“\w{1,60}”)[ \t]+"

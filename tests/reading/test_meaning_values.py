@@ -1436,3 +1436,18 @@ def test_a_comment_behind_a_line_that_gives_another_value_rejects_the_reply(comm
 def test_a_string_that_points_to_another_place_is_not_a_list_of_one() -> None:
     team = {"type": "object", "properties": {"members": {"type": "array", "items": {"type": "string"}}}}
     assert isinstance(read('{"members": "see above"}', team), Rejected)
+
+
+@pytest.mark.parametrize("value", ["3", "[1, 2]", '{"c": 1}', '[1], "d": 4'])
+def test_an_undeclared_key_without_quotes_behind_a_string_is_ignored(value: str) -> None:
+    class Note(BaseModel):
+        text: str
+
+    assert read(f'{{"text": "x", b: {value}}}', Note, truncated=False).value == Note(text="x")
+
+
+def test_a_date_and_time_in_an_unclear_order_is_rejected_for_that() -> None:
+    class At(BaseModel):
+        at: datetime
+
+    assert "which number is the day" in read('{"at": "01/02/2024 10:00"}', At).explain()

@@ -62,7 +62,7 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
         for word, value in part.items():
             # `_format`: switched off
             own = word in _KNOWN or word == _TYPEOF or not word[:1].isalpha() or word.startswith("x-")
-            meant = None if own else only_near(word, _KNOWN)
+            meant = None if own else _meant_elsewhere(word, part) or only_near(word, _KNOWN)
             if meant not in _CHECKED or word.endswith(meant.capitalize()):
                 continue
             suits = is_value_of(meant, value)
@@ -73,6 +73,26 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
         suggestion = nearest(name, optional)
         if suggestion.suggestion is not None and get_close_matches(name, [suggestion.suggestion.meant], 1, _CLOSE):
             yield ContractError(suggestion.after(f"{short(name)} is required but not in `properties`"), path)
+
+
+def _meant_elsewhere(word: str, schema: JsonSchema) -> str | None:
+    """Return the keyword for what pydantic, zod and others call differently: `min`, `ge`, `choices`."""
+    meant = _ELSEWHERE.get(word, {}).get(str(schema.get("type", "")))
+    return meant if meant is not None and meant not in schema and is_value_of(meant, schema[word]) else None
+
+
+_NUMBERS: Final = ("integer", "number")
+_ELSEWHERE: Final[dict[str, dict[str, str]]] = {
+    "min": {**dict.fromkeys(_NUMBERS, "minimum"), "string": "minLength", "array": "minItems"},
+    "max": {**dict.fromkeys(_NUMBERS, "maximum"), "string": "maxLength", "array": "maxItems"},
+    "ge": dict.fromkeys(_NUMBERS, "minimum"),
+    "gt": dict.fromkeys(_NUMBERS, "exclusiveMinimum"),
+    "le": dict.fromkeys(_NUMBERS, "maximum"),
+    "lt": dict.fromkeys(_NUMBERS, "exclusiveMaximum"),
+    "regex": {"string": "pattern"},
+    "choices": dict.fromkeys(("string", *_NUMBERS), "enum"),
+}
+"""By the type of the value."""
 
 
 def misspells_annotation(error: ContractError) -> bool:

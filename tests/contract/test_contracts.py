@@ -427,3 +427,25 @@ def test_a_schema_inside_a_part_of_a_request_is_an_error_that_says_where_the_sch
 
 def test_a_schema_may_have_annotations_with_these_names() -> None:
     assert isinstance(read("{}", {"type": "object", "name": "t", "schema": {"type": "object"}}), Accepted)
+
+
+@pytest.mark.parametrize(
+    ("schema", "meant"),
+    [
+        ({"type": "integer", "min": 3}, "minimum"),
+        ({"type": "string", "max": 3}, "maxLength"),
+        ({"type": "array", "min": 3}, "minItems"),
+        ({"type": "number", "lt": 3}, "exclusiveMaximum"),
+        ({"type": "string", "regex": "a+"}, "pattern"),
+        ({"type": "string", "choices": ["a", "b"]}, "enum"),
+    ],
+)
+def test_a_keyword_of_another_library_is_reported_with_that_of_json_schema(schema: dict[str, Any], meant: str) -> None:
+    found = [str(error) for error in misspelt_in({"type": "object", "properties": {"a": schema}})]
+    assert len(found) == 1
+    assert f"did you mean {meant!r}?" in found[0]
+
+
+@pytest.mark.parametrize("schema", [{"type": "string", "min": "low"}, {"type": "integer", "min": 1, "minimum": 1}])
+def test_such_a_keyword_with_another_value_or_beside_the_right_one_is_an_annotation(schema: dict[str, Any]) -> None:
+    assert not list(misspelt_in(schema))

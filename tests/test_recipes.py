@@ -155,7 +155,6 @@ def test_a_blueprint_finds_a_server_as_the_recipe_says(
 INSTRUCTOR = """
 import instructor
 from openai import OpenAI
-from pydantic_ai.messages import ToolCallPart
 from pydantic import BaseModel
 
 class Order(BaseModel):

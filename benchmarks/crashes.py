@@ -61,7 +61,7 @@ BROKEN: Final = (
 )
 NAMES: Final = ("runs", "deaths", *BROKEN, "bodies_run_again", "bodies_in_flight_at_deaths")
 GOOD: Final = '{"name": "pen", "qty": 3}'
-BAD: Final = "{'name': 'pen', 'qty': 'a few'}"
+BAD: Final = "{'name': 'pen', 'qty': 'three of them'}"
 
 
 class Item(BaseModel):

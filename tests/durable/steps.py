@@ -29,7 +29,7 @@ def steps(log: Path, die: str) -> list[PipelineStep]:
     def answer(messages, info):
         repair = "OUTPUT" in str(messages)
         note("repair" if repair else "first")
-        text = '{"name": "pen", "qty": 3}' if repair else "{'name': 'pen', 'qty': 'a few'}"
+        text = '{"name": "pen", "qty": 3}' if repair else "{'name': 'pen', 'qty': 'three of them'}"
         return ModelResponse(parts=[TextPart(text)])
 
     def step(name):

@@ -40,7 +40,7 @@ def answer(messages, info):
     note(f"ask {turn}")
     if turn < 3:
         return ModelResponse(parts=[ToolCallPart("look", {"shelf": turn}, tool_call_id=f"call-{turn}")])
-    return ModelResponse(parts=[TextPart("{'name': 'pen', 'qty': 'a few'}")])
+    return ModelResponse(parts=[TextPart("{'name': 'pen', 'qty': 'three of them'}")])
 
 agent = Agent(FunctionModel(answer), name="shop")
 

@@ -34,7 +34,8 @@ def answer(messages, info):
     repair = "OUTPUT" in str(messages)
     with open(log, "a") as file:
         file.write("repair\\n" if repair else "first\\n")
-    return ModelResponse(parts=[TextPart('{"name": "pen", "qty": 3}' if repair else "{'name': 'pen', 'qty': 'a few'}")])
+    text = '{"name": "pen", "qty": 3}' if repair else "{'name': 'pen', 'qty': 'three of them'}"
+    return ModelResponse(parts=[TextPart(text)])
 
 @DBOS.step()
 async def settle():

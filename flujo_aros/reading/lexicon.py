@@ -18,6 +18,7 @@ from flujo_aros.reading.grammar import expression
 
 class Lexicon:
     """Words of several languages by class: `guess*` is any word that begins like that, `made_up` a group of words.
+    A word of several classes belongs to the last one.
 
     `more` are classes whose words are found in another way. `word` finds the words, marks and breaks.
 

@@ -38,7 +38,7 @@ _WORDS: Final = {
         leaving_out ausgelassen weggelassen omis omise omises omitid* omess* tralasciat* pominięt* pominął* pominęł*
         опущен* пропущен* пропусти* atla* 省略 略去 从略 割愛 생략""",
     "CUT": """обрыва* 抜粋し truncat* abbreviat* shorten* cut cut_off cut_short snip snipped capped abridged
-        condensed trimmed gekürzt verkürzt abgekürzt abgebrochen abgeschnitten tronqu* abrég* raccourci* écourté*
+        condensed trimmed gekürzt verkürzt abgekürzt abgeschnitten tronqu* abrég* raccourci* écourté*
         truncad* abreviad* acortad* recortad* troncat* accorciat* encurtad* resumi resumí resumid* ingekort afgekapt
         afgebroken skrócon* skróci* ucięt* сокращ* сократи* обрезан* kısalt* kesti* kesil* 截断 截斷 缩短 줄였 축약""",
     "ONWARD": """and_so_on and_so_forth und_so_weiter e_così_via y_así_sucesivamente e_assim_por_diante
@@ -59,7 +59,7 @@ _WORDS: Final = {
         selection excerpt subset partial auswahl auszug ausschnitt extrait* sélection partiel* extracto selección
         parcial* estratto selezione parzial* seleção greep selectie gedeeltelijk* wybór wyciąg częściow* выборк*
         частичн* kısmi seçki 部分列表 节选 抜粋 발췌""",
-    "FEW": """a_third a_half unas_cuantas unos_cuantos birkaç* 몇_가지 part portion handful few some several teil
+    "FEW": """a_third a_half unas_cuantas unos_cuantos birkaç* 몇_가지 portion handful few some several teil
         teilweise einige partie quelques parte algunos algunas alcuni alcune alguns algumas deel enkele część kilka
         niektóre wybrane часть част* некоторы* несколько bir_kısm* bazı 部分 几个 一部 일부 몇""",
     "SPACE": """kept_it_short kept_this_short limit_on tedious too_long_for larguísim* não_alongar za_dług*
@@ -69,7 +69,7 @@ _WORDS: Final = {
         token_limit* limited_space out_of_room out_of_space too_long lengthy platzgründen länge zu_lang kürze
         longueur trop_long* espace concision brièveté longitud extensión espacio brevedad muy_largo larga extens*
         lunghezza spazio brevità comprimento espaço ruimte lengte te_lang długość długości miejsca zbyt_dług* объём*
-        объем* места слишком_длин* uzunluk uzun yer 篇幅 长度 太长 长 長さ 長く 長い 紙幅 길이 길어""",
+        объем* места слишком_длин* uzunluk uzun yer 篇幅 长度 太长 長さ 長く 長い 紙幅 길이 길어""",
     "NEXT": """wordt_vervolgd vervolgd proseguire prosegui* continuo continuar continuer fortfahren carry_on cont'd
         далее weitermachen continue continued continues to_be_continued goes_on fortsetzung folgt la_suite suite
         continuará continúa continua continuação vervolg ciąg_dalszy продолжение devamı 待续 未完 继续 続く 続き
@@ -82,7 +82,7 @@ _WORDS: Final = {
     "HERE": "在此 ここに here_go here hier ici aquí qui aqui tutaj здесь сюда buraya burada 这里 此处 ここ 여기",
     "THERE": """there_is there_are there's es_gibt gibt_es il_y_a il_reste hay quedan ci_sono c'è existem há er_zijn
         er_staan jest są есть var 有 あります あり 있습니다 있""",
-    "LOC": "in on at from within dans en im auf nel nella sul nas nos em op w na в на в_абзацах",
+    "LOC": "in on at from within dans im auf nel nella sul nas nos em op w na в на в_абзацах",
     "LATER": """next_message next_reply next_response prochain_message prochaine_réponse prossima_risposta
         prossimo_messaggio volgende_bericht volgend_bericht próximo_mensaje próxima_respuesta próxima_mensagem
         próxima_resposta nächsten_nachricht nächsten_antwort следующем_сообщении następnej_wiadomości sonraki_mesaj*
@@ -90,21 +90,21 @@ _WORDS: Final = {
     "STOP": """m'arrête mi_fermo me_detengo paro ik_stop zatrzymuję остановлюсь stopped ended ran_out_of ran_out
         aufgehört abgebrochen abgeschlossen arrêté detuve parei fermat* gestopt zatrzyma* остановил* durdum 停 停止
         멈""",
-    "SHOW": """list lists show shows display include includes including put put_down gave give extract process read
+    "SHOW": """lists show shows display include includes including put put_down gave give extract process read
         cover covers write wrote""",
     "SHOWN": """showing listing listed shown displayed included given extracted processed covered written reported
         returned aufgeführt aufgelistet gelistet gezeigt angegeben berücksichtigt enthält enthalten listé* indiqué*
         montré* donné* inclus* affiché* listad* incluid* incluí puse mostrad* muestro incluyo muestran elencat*
-        riportat* indicat* mostrat* listei coloquei inclu* mostrei vermeld opgenomen genoemd gegeven getoond podał*
+        riportat* indicat* mostrat* listei coloquei inclu* mostrei opgenomen gegeven getoond podał*
         ujęt* pokazan* привёл привел привожу даю podaję pongo doy veriyorum compres* berücksichtig* 给出 写出 出て
         나옵 приведен* перечисл* указал* включ* показан* listele* yazd* verdi* ekled* 列出 列举 写 记载 提供 包含
         显示 展示 記載 列挙 載せ 載って 挙げ 表示 적었 적지 나열 기재 포함""",
     "MENTION": """mention* named listed_in occur* genannt erwähnt genoemd vermeld mentionné* cité* mencionad* citad*
         menzionat* citat* wymieni* wspomnian* упомян* назван* anılan 提到 言及 언급""",
     "PICK": "picked chose selected ausgewählt choisi elegí scelto escolhi gekozen wybrałem выбрал seçtim 选 選",
-    "LIKE": """would_you_like shall_i should_i möchten_sie soll_ich souhaitez-vous voulez-vous quieres quiere vuoi
-        vuole deseja quer wil_je wilt_u czy хотите ister_misiniz 要不要 需要我 ましょうか""",
-    "IT": "it this that them these everything es das alles cela lo la tudo het 它 これ 이를",
+    "LIKE": """would_you_like shall_i should_i möchten_sie soll_ich souhaitez-vous voulez-vous
+        deseja quer wil_je wilt_u czy хотите ister_misiniz 要不要 需要我 ましょうか""",
+    "IT": "it this that them es cela tudo 它 これ 이를",
     "WHOLE": """version list array output answer result response data json liste listen lista список elenco lijst
         列表 名单 清单 リスト 목록""",
     "ITEM": """hoja hojas folha folhas tavola tavole arkusz* лист* листов sheet sheets 枚目 쪽 stuff content info

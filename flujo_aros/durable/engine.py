@@ -441,22 +441,14 @@ class Durable:
             return local.result
         return await self.handle(task.run_id).result()
 
-    async def submit(
-        self,
-        runner: Runner,
-        task: RunTask,
-        *,
-        queue: str = "default",
-        priority: int | None = None,
-        partition: str | None = None,
-    ) -> DurableHandle:
+    async def submit(self, runner: Runner, task: RunTask) -> DurableHandle:
         """Enqueue a run. Any worker that has the pipeline registered, or may load its blueprint, executes it."""
         version = self.register(runner)
 
         def put() -> None:
             self.prepare()
             with self.store.connection() as connection:
-                self._submit(connection, task, version, queue=queue, priority=priority, partition=partition)
+                self._submit(connection, task, version)
 
         await asyncio.to_thread(put)
         return self.handle(task.run_id)
@@ -491,13 +483,14 @@ class Durable:
         if isinstance(raw, sqlite3.Connection):
             add_functions(raw)
         task = RunTask(run_id or uuid4().hex, input, SharedContext.of(context), named=run_id is not None)
-        version = self.register(runner)
-        self._submit(connection, task, version, queue=queue, priority=priority, partition=partition)
+        task.queue, task.priority, task.partition = queue, priority, partition
+        self._submit(connection, task, self.register(runner))
         return self.handle(task.run_id)
 
-    def _submit(self, connection: sa.Connection, task: RunTask, version: str, **columns: Any) -> None:
+    def _submit(self, connection: sa.Connection, task: RunTask, version: str) -> None:
         """Enqueue a run as part of this transaction."""
-        added = self._add(connection, task, version, "queued", **columns)
+        place = {"queue": task.queue, "priority": task.priority, "partition": task.partition}
+        added = self._add(connection, task, version, "queued", **place)
         row = self.store.row(connection, task.run_id)
         if added:
             self._enqueue(connection, row)

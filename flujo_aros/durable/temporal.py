@@ -313,17 +313,9 @@ class Temporal:
             if not self._waiting and not self._stays:
                 await self.close()
 
-    async def submit(
-        self,
-        runner: Runner,
-        task: RunTask,
-        *,
-        queue: str = "default",
-        priority: int | None = None,
-        partition: str | None = None,
-    ) -> TemporalHandle:
+    async def submit(self, runner: Runner, task: RunTask) -> TemporalHandle:
         """Start a run. Any worker that has the pipeline registered executes it."""
-        if queue != "default" or priority is not None or partition is not None:
+        if task.queue != "default" or task.priority is not None or task.partition is not None:
             raise UsageError(
                 "runs on Temporal take no priority and no partition, and their queue is set on the engine: "
                 "Temporal(url, queue=…)"

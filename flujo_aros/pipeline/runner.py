@@ -153,9 +153,7 @@ class Engine(Protocol):
         """Execute a run and return its result."""
         ...
 
-    async def submit(
-        self, runner: Runner, task: RunTask, *, queue: str, priority: int | None, partition: str | None
-    ) -> Handle:
+    async def submit(self, runner: Runner, task: RunTask) -> Handle:
         """Start a run without waiting for it."""
         ...
 
@@ -303,8 +301,8 @@ class Runner(Generic[T_co]):
         that executes the run has its own, `engine.register(runner, deps=...)`. Raises `UsageError` if the engine does
         not store runs.
         """
-        task = self._task(input, context, None, run_id)
-        return await self.engine.submit(self, task, queue=queue, priority=priority, partition=partition)
+        task = self._task(input, context, None, run_id, queue=queue, priority=priority, partition=partition)
+        return await self.engine.submit(self, task)
 
     def _task(self, given: Any, context: ContextLike | None, deps: Any, run_id: str | None, **more: Any) -> RunTask:
         return RunTask(run_id or uuid4().hex, given, SharedContext.of(context), deps, named=run_id is not None, **more)
@@ -502,7 +500,9 @@ class Runner(Generic[T_co]):
 
 @dataclass(slots=True)
 class RunTask:
-    """The task of one run. `named` means that the caller chose the id, so the same id is the same run."""
+    """The task of one run. `named` means that the caller chose the id, so the same id is the same run. `queue`,
+    `priority` and `partition` say which worker executes a submitted run, and when.
+    """
 
     run_id: str
     given: Any
@@ -517,6 +517,9 @@ class RunTask:
     carrier: dict[str, str] = field(default_factory=dict[str, str])
     resumed: bool = False
     named: bool = False
+    queue: str = "default"
+    priority: int | None = None
+    partition: str | None = None
     result: RunResult | None = None
     """The result, even if the run was cancelled and returned nothing."""
 

@@ -204,6 +204,13 @@ servings serves portions yield: serving servings portion portions person persons
 servings serves portions yield: personnes porciones personas porzioni persone 人 人分
 rating stars: star stars ★ ⭐ sterne étoile étoiles estrella estrellas stelle
 """
+_RATES: Final = {
+    "bpm": ("beats", "minute"), "rpm": ("revolutions", "minute"), "fps": ("frames", "second"), "dpi": ("dots", "inch"),
+    "ppm": ("parts", "million"), "mph": ("miles", "hour"), "kph": ("km", "hour"), "kmh": ("km", "hour"),
+}  # fmt: skip
+"""Abbreviations of rates."""
+_PER: Final = expression(r"\s*/\s*| (?:per|pro|par|por|al?) ")
+_PERS: Final = frozenset(("per", "pro", "par", "por"))
 _GROUPS: dict[str, set[str]] = {}
 _MEANT_BY: dict[str, set[str]] = {}
 for _line in _UNIT_LINES.strip().splitlines():
@@ -455,7 +462,32 @@ def _suffix(rest: str, codes: list[str], factor: Decimal, units: frozenset[str],
     key = fold(rest) if rest not in ("°", "★", "⭐", "×") else {"°": "deg"}.get(rest, rest)
     if not re.fullmatch(r"[^\d+<>~%!?=,;:]{1,30}", rest) or not key:
         return None
-    return _Behind((*codes, "unit")) if _fits(key, units) or _is_own_name(key, hints.names) else None
+    fits = _fits(key, units) or _is_own_name(key, hints.names) or _is_rate(rest, hints)
+    return _Behind((*codes, "unit")) if fits else None
+
+
+def _is_rate(unit: str, hints: Hints) -> bool:
+    """Return whether a unit is the rate that the field is in, by its name or description: `t/ha` for `yield_t_per_ha`,
+    `bpm` for "beats per minute".
+    """
+    parts = _RATES.get(unit.casefold()) or tuple(part.strip() for part in _PER.split(unit.casefold()))
+    if len(parts) != len(("what", "per what")):
+        return False
+    words: tuple[AbstractSet[str], AbstractSet[str]]
+    if "per" in hints.names[1:-1]:
+        at = hints.names.index("per", 1)
+        words = ({hints.names[at - 1]}, {hints.names[at + 1]})
+    elif not _PERS.isdisjoint(hints.described):
+        words = (hints.described, hints.described)
+    else:
+        return False
+    return all(_is_in(part, among) for part, among in zip(parts, words, strict=True))
+
+
+def _is_in(unit: str, words: AbstractSet[str]) -> bool:
+    """Return whether a unit, or another word for it, is among these words."""
+    groups = _GROUPS.get(fold(unit), set())
+    return any(_stem(word) == _stem(unit) or not groups.isdisjoint(_GROUPS.get(word, ())) for word in words)
 
 
 def _without_spaces(words: str) -> str:

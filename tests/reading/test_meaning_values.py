@@ -379,6 +379,8 @@ def test_a_fraction_is_not_converted_to_an_integer() -> None:
         ("rating", "3 out of 5", 3),
         ("price_eur", "5 €", 5),
         ("percent", "85%", 85),
+        ("yield_t_per_ha", "6,8 t/ha", 6.8),
+        ("speed_km_per_hour", "60 km/h", 60),
     ],
 )
 def test_a_unit_that_the_name_says_is_read(name: str, said: str, meant: float) -> None:
@@ -399,6 +401,8 @@ def test_a_unit_that_the_name_says_is_read(name: str, said: str, meant: float) -
         ("unit_price", "5 units"),
         ("value", "12 °C"),
         ("mg_per_ml", "5 mg"),
+        ("mg_per_ml", "5 g/ml"),
+        ("mg_per_ml", "5 ml/mg"),
     ],
 )
 def test_a_unit_that_contradicts_the_field_name_rejects_the_reply(name: str, said: str) -> None:
@@ -411,6 +415,22 @@ def test_a_description_says_the_unit_where_the_name_does_not() -> None:
     assert given(reading("30 min", field, "wait"), "wait") == "refused"
     optional = Annotated[float | None, Field(description="How long to wait, in seconds")]
     assert given(reading("30 s", optional, "wait"), "wait") == 30
+
+
+@pytest.mark.parametrize(
+    ("described", "said", "meant"),
+    [
+        ("Resting pulse, beats per minute", "88 bpm", 88),
+        ("Resting pulse, beats per minute", "88 beats/min", 88),
+        ("Resting pulse, beats per minute", "88 beats per hour", "refused"),
+        ("Resting pulse", "88 bpm", "refused"),
+        ("Wind in metres per second", "5 m/s", 5),
+        ("Wind in metres per second", "5 km/h", "refused"),
+        ("Wind in metres per second", "5 m", "refused"),
+    ],
+)
+def test_a_rate_is_read_if_the_description_states_it(described: str, said: str, meant: Any) -> None:
+    assert given(reading(said, Annotated[float, Field(description=described)])) == meant
 
 
 def test_a_percent_sign_fits_the_scale_of_the_field() -> None:

@@ -48,7 +48,7 @@ from pydantic_core import to_jsonable_python
 from flujo_aros.contract import BlockContract, Check, Contract, Invalid, TaggedContract, is_async, with_checks
 from flujo_aros.errors import UsageError
 from flujo_aros.host.capability import Aros
-from flujo_aros.host.content import Prompt
+from flujo_aros.host.content import Prompt, has_content
 from flujo_aros.host.models import ModelSource, can_stream, named_model, once, profile_of
 from flujo_aros.host.output import Wire, lacks_envelope, shown_contract, structured, without_deferral
 from flujo_aros.host.recorded import recorded_run
@@ -287,6 +287,11 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
             outcome = await apply_checks_async(outcome, left)
         if showing is not None:
             await showing.end(outcome)
+    except (UserError, NotImplementedError) as error:  # pydantic-ai's errors for content that it cannot send
+        if not has_content(prompt):
+            raise
+        reason = str(error).rstrip(".")
+        raise UsageError(f"the model does not accept this input: {reason}; use another model, or send text") from error
     finally:
         spent = run.spent
         if usage_sink is not None:
@@ -486,6 +491,8 @@ class DirectRun(Generic[T]):
         except PROVIDER_FAULTS as error:
             return _provider_rejection(error, run, schema_sent=agent.parameters.output_mode == "native")
         except UserError as error:
+            if has_content(run.prompt):
+                raise
             message = f"the agent cannot run as specified: {str(error).rstrip('.')}"
             hint = "; set `output_mode: auto`" if "not supported by this model" in message else ""
             raise UsageError(f"{message}{hint}") from error

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import io
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from urllib.parse import quote, urlsplit
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from flujo_aros.errors import UsageError
 
@@ -28,7 +29,7 @@ def is_content(value: object) -> bool:
 
 
 def has_content(value: object) -> bool:
-    """Return whether a value is such content, or a list or mapping that contains some, at any depth."""
+    """Return whether a value is such content, or contains some, at any depth."""
     return any(is_content(part) for part in _parts(value))
 
 
@@ -46,28 +47,44 @@ def why_no_text(value: object) -> str | None:
         if isinstance(part, Path) and _media_type(part.name) is not None:
             return f'{part} is only the name of a file; pass its content: BinaryContent.from_path("{part}")'
         if is_content(part):
-            what = (
-                "content such as an image"
-                if value is part
-                else f"a {type(value).__name__} with content such as an image"
-            )
+            inside = "" if value is part else f" in a value of type {type(value).__name__}"
             cure = 'make it an element of the input: ["What is in this?", "{{ input }}"]'
-            return f"{what} cannot be written as text; {cure}"
+            return f"content such as an image{inside} cannot be written as text; {cure}"
     return None
 
 
 def _parts(value: object) -> Iterator[object]:
-    """Yield a value and everything in its lists and mappings, except strings and numbers."""
-    waiting = [value]
+    """Yield a value and everything in its lists, mappings, models and dataclasses, except strings and numbers."""
+    waiting, seen = [value], {id(value): value}
     while waiting:
         here = waiting.pop()
         if isinstance(here, (str, int, float)):
             continue
         yield here
-        if isinstance(here, Mapping):
-            waiting.extend(cast("Mapping[object, object]", here).values())
-        elif isinstance(here, (list, tuple)):
-            waiting.extend(cast("Sequence[object]", here))
+        if isinstance(here, (list, tuple)):
+            inner: Iterable[object] = cast("Sequence[object]", here)
+        elif (members := _members(here)) is not None:
+            inner = members.values()
+        else:
+            continue
+        for each in inner:
+            if id(each) not in seen:  # an object may contain itself
+                seen[id(each)] = each
+                waiting.append(each)
+
+
+def _members(value: object) -> Mapping[object, object] | None:
+    """Return a mapping, or the fields of a pydantic model or a dataclass by their names in JSON; None for content and
+    any other value.
+    """
+    if isinstance(value, Mapping):
+        return cast("Mapping[object, object]", value)
+    if isinstance(value, BaseModel):
+        known = type(value).model_fields
+        return {(known[name].serialization_alias if name in known else None) or name: each for name, each in value}
+    if is_dataclass(value) and not isinstance(value, type) and not is_content(value):
+        return {field.name: getattr(value, field.name, None) for field in fields(value)}
+    return None
 
 
 _SAVED: Final = "$content"
@@ -98,10 +115,10 @@ def _is_marked(part: object) -> bool:
 def _to_plain(value: object) -> object:
     if is_content(value):
         return {_SAVED: _content_type().dump_python(value, mode="json")}
-    if isinstance(value, Mapping):
-        members = {key: _to_plain(each) for key, each in cast("Mapping[object, object]", value).items()}
-        return {_SAVED: {"kind": _MAPPING, "members": members}} if _SAVED in members else members
-    return [_to_plain(each) for each in cast("Sequence[object]", value)] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return [with_saved_content(each) for each in cast("Sequence[object]", value)]
+    members = {key: with_saved_content(each) for key, each in (_members(value) or {}).items()}
+    return {_SAVED: {"kind": _MAPPING, "members": members}} if _SAVED in members else members
 
 
 def _from_plain(value: object) -> object:

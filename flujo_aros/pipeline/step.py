@@ -40,7 +40,7 @@ from flujo_aros.contract import (
 )
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.events import TextReplaced
-from flujo_aros.host import AgentSpec, has_content, missing_provider
+from flujo_aros.host import AgentSpec, missing_provider
 from flujo_aros.json_data import is_dict, with_schemas_changed
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Risk, StageRecord, Trust
 from flujo_aros.pipeline.human import decided, paused_for
@@ -776,12 +776,6 @@ class Step(TakesInput[T_co]):
             if context.deps is None and "'NoneType'" in str(error) and wants_deps(known.agent):
                 error.add_note("the agent declares a deps_type, and the run was given no deps: pass deps=…")
             raise
-        except NotImplementedError as error:  # raised by pydantic-ai for content that it cannot send to this provider
-            if not has_content(prompt):
-                raise
-            raise UsageError(
-                f"the model of step {self.name!r} does not accept this input: {error}; use another model, or send text"
-            ) from error
 
     def _tools(self) -> list[Any]:
         """Return the model's tools, imported: functions, and pydantic-ai's `Tool` objects."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field
 from pydantic_ai import Agent, BinaryContent, BinaryImage, DocumentUrl, ImageUrl
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from flujo_aros import Call, Human, Journal, Runner, RunStatus, Step
+from flujo_aros import AgentSpec, Call, Human, Journal, Runner, RunStatus, Step
 from flujo_aros.testing import ScriptedModel
 
 IMAGE = BinaryImage(b"\x89PNG", media_type="image/png")
@@ -149,15 +152,50 @@ def test_the_journal_keeps_a_description_of_content_and_not_its_bytes(tmp_path: 
     assert len(ask.prompt) < 200
 
 
-def test_content_that_pydantic_ai_cannot_send_fails_the_step_with_what_to_do() -> None:
-    def refuse(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        raise NotImplementedError("ImageUrl is not supported")  # as the classes of some providers do
+@dataclass
+class Album:
+    picture: BinaryImage
+    parent: Album | None = None
 
-    result = Runner(Step("s", Agent(FunctionModel(refuse)))).run_sync(LINK)
+
+class Card(BaseModel):
+    pictures: list[BinaryImage] = Field(serialization_alias="photos")
+
+
+def test_content_in_a_field_of_an_object_is_never_written_as_text() -> None:
+    album = Album(IMAGE)
+    album.parent = album
+    assert shown(["Look.", "{{ input.parent.picture }}"], album) == ["Look.", IMAGE]
+    for given in (album, Card(pictures=[IMAGE]), ["Look.", Card(pictures=[IMAGE])]):
+        run = Runner(Step("look", Agent(ScriptedModel()))).run_sync(given)
+        assert "content such as an image in a value of type" in str(run.step("look").error)
+
+
+@pytest.mark.parametrize(
+    ("given", "photo"),
+    [
+        (Album(IMAGE), "{{ input.picture }}"),
+        (Card(pictures=[IMAGE]), "{{ input.photos | first }}"),
+    ],
+)
+def test_content_in_a_field_of_an_object_survives_a_pause(given: object, photo: str) -> None:
+    runner = Runner(Human("ask", "Well?") >> Call("again", lambda value: value, input=photo))
+    paused = runner.run_sync(given).paused
+    assert paused is not None
+    resumed = asyncio.run(runner.resume(json.loads(json.dumps(paused.to_dict())), "yes"))
+    assert resumed.output == IMAGE
+
+
+@pytest.mark.parametrize("error", [NotImplementedError("ImageUrl is not supported"), UserError("No images.")])
+@pytest.mark.parametrize("own", [True, False])
+def test_content_that_pydantic_ai_cannot_send_fails_the_step_with_what_to_do(error: Exception, own: bool) -> None:
+    model = ScriptedModel(then=error)  # as the classes of some providers raise it
+    step = Step("s", Agent(model) if own else AgentSpec(model="openai:gpt-4o"))
+    result = Runner(step, models=model).run_sync(LINK)
     assert result.error is not None
-    assert result.error["message"] == (
-        "the model of step 's' does not accept this input: ImageUrl is not supported; use another model, or send text"
-    )
-    other = Runner(Step("look", Agent(FunctionModel(refuse)))).run_sync("no picture")
+    reason = str(error).rstrip(".")
+    assert result.error["message"] == f"the model does not accept this input: {reason}; use another model, or send text"
+    other = Runner(step, models=model).run_sync("no picture")
     assert other.error is not None
-    assert other.error["message"] == "NotImplementedError: ImageUrl is not supported"
+    assert reason in other.error["message"]
+    assert "this input" not in other.error["message"]

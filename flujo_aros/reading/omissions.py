@@ -11,9 +11,9 @@ An item is only an omission as a whole: `"12 Monkeys"`, `"The Others"` and `"oth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.numerals import NUMERALS
@@ -250,22 +250,26 @@ def omitted_in(value: object) -> bool:
     >>> [omitted_in(value) for value in (["a", "b", "and 12 others"], ["Heat", "12 Monkeys"], {"a": 1, "...": 2})]
     [True, False, True]
     """
+    inside: Iterable[Any] = ()
     if is_dict(value):
-        return any(_DOTS.match(key) is not None for key in value) or any(map(omitted_in, value.values()))
-    if not is_list(value):
-        return False
-    if len(value) > 1 and any(_stands_for_others(item, last=item is value[-1]) for item in value):
-        return not all(_stands_for_others(item, last=True) for item in value)
-    return any(omitted_in(item) for item in value if not isinstance(item, str))
+        inside = value.values()
+        if any(map(_DOTS.match, value)):
+            return True
+    elif is_list(value):
+        inside, last = value, value[-1] if value else None
+        found = (_stands_for_others(each, last=each is last) for each in value if each is last or isinstance(each, str))
+        if len(value) > 1 and any(found):
+            return not all(_stands_for_others(item, last=True) for item in value)
+    return any(omitted_in(part) for part in inside if part.__class__ in (dict, list))
 
 
 def _stands_for_others(item: object, *, last: bool) -> bool:
     """Return whether an item of a list stands for others: in brackets anywhere, otherwise as the last one."""
     if is_dict(item):
-        strings = [said for said in item.values() if isinstance(said, str)]
-        rest = [said for said in item.values() if not isinstance(said, str) or said is not strings[0]]
-        if not strings or not last or len(strings[0]) > _LONGEST_ITEM:
+        strings = [said for said in item.values() if isinstance(said, str)] if last else []
+        if not strings or len(strings[0]) > _LONGEST_ITEM:
             return False
+        rest = [said for said in item.values() if said is not strings[0]]
         if all(_DOTS.match(said) for said in strings) or _stands_for_others(strings[0], last=True):
             return True
         tags = _tags(strings[0])
@@ -283,8 +287,8 @@ def _stands_for_others(item: object, *, last: bool) -> bool:
     if inner is not None:
         said = next(filter(None, inner.groups()), "...")
         return _IN_BRACKETS.search(_tags(f"< {said}" if item.lstrip()[0] == "<" else said)) is not None
-    tags = _tags(item) if last else ""
-    return _STANDS_FOR_MORE.search(tags) is not None
+    may_be = last and MAY_HOLD_OMISSION.may_match(f'"{item}"')
+    return may_be and _STANDS_FOR_MORE.search(_tags(item)) is not None
 
 
 # --- comments and sentences -------------------------------------------------------------------------------------------
@@ -489,10 +493,13 @@ def _alternatives(classes: str) -> Iterator[str]:
             yield f"{bound}{re.escape(word.rstrip('*').replace('_', ' '))}{'' if word.endswith('*') else bound}"
 
 
-_ANY_IN_ITEMS: Final = "|".join(_in_either_case("MORE REST OMIT CUT ETC ONWARD SAME BESIDES SEE NEXT"))
+_ANY_IN_ITEMS: Final = "|".join(_in_either_case("MORE REST ETC ONWARD SAME BESIDES SEE NEXT"))
+_LEFT_OUT: Final = "|".join(_in_either_case("OMIT CUT"))
 _OPENS_ITEM: Final = r"以及|及|还有|ほか|(?:[Aa]nd|[Pp]lus|und|sowie|et|y|e|en|i|oraz|и|а|ve|그리고) "
+_FEW_WORDS: Final = r"[^ \"]*(?: [^ \"]+)?(?: [^ \"]+)?(?: [^ \"]+)?(?: [^ \"]+)?"
 MAY_HOLD_OMISSION: Final = Phrases(
-    rf"\"[(\[<. …-]*(?:\w+ )?(?:{_OPENS_ITEM}|{_ANY_IN_ITEMS})",
+    rf"\"[(\[<. …-]*(?:\w+ )?(?:{_OPENS_ITEM}|{_ANY_IN_ITEMS}|(?:{_LEFT_OUT}){_FEW_WORDS}\")",
+    rf"\"[(\[<][(\[<. …-]*(?:\w+ )?(?:{_LEFT_OUT})",
     r"\"[.…]",
     cased=True,
 )

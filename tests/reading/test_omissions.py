@@ -29,7 +29,8 @@ def listed(*items: Any) -> str:
         "the remaining names", "see page 4 for the other 9", "list continues", "et al. (9 further authors)",
         "other requirements not shown for brevity", "und weitere 7", "usw.", "et bien d'autres", "y muchos más",
         "etcétera", "7 altri film", "eccetera", "entre outras reações", "...de overige 11 meubels", "i 11 innych miast",
-        "и ещё 5", "ve 9 şehir daha", "以及另外12家公司", "等等", "他5名", "그 외 다수", "등등",
+        "и ещё 5", "ve 9 şehir daha", "以及另外12家公司", "等等", "他5名", "그 외 다수", "등등", "omitted for brevity",
+        "Items cut to save space !", "truncado por espacio",
     ],
 )  # fmt: skip
 def test_a_last_item_that_stands_for_others_rejects_the_list(item: str) -> None:
@@ -48,7 +49,7 @@ def test_an_item_in_brackets_between_others_stands_for_those_in_between(item: st
     [
         "12 Monkeys", "The Others", "And Then There Were None", "... And Justice for All", "Etc Shop", "Rest day",
         "other income", "remaining balance", "2 more weeks of therapy", "Sonstiges", "Autres charges", "Altri 3 km",
-        "(optional)", "More than a feeling", "5 more minutes",
+        "(optional)", "More than a feeling", "5 more minutes", "cut at 2 m: see the plan",
     ],
 )  # fmt: skip
 def test_an_item_with_such_words_is_an_item(item: str) -> None:

@@ -35,52 +35,37 @@ _BEHIND: Final = "nothing can follow a value in quotes, brackets or braces: put 
 _DIRECTIVE: Final = "lines that begin with % (YAML directives) are not supported; remove this one"
 
 
-_SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
-    (re.compile(pattern, re.DOTALL), words, at_beginning)
-    for pattern, words, at_beginning in (
-        (r"a tab character|cannot start any token.*\n\t", "this is a tab; indent with spaces", False),
-        (r"cannot start any token.*\n(?P<it>.)", "a string cannot begin with {it}; put it in quotes", False),
-        (r"\A[^\n]*(directive|incompatible YAML)", _DIRECTIVE, False),
-        (r"mapping values are not allowed", _COLON, False),
-        (r"mapping keys are not allowed", "a string that begins with `? ` must be in quotes", False),
-        (r"found unexpected ':'", "put a space after this `:`, or put the string in quotes", False),
-        (r"could not find expected ':'", "this key has no `:` and no value", True),
-        (
-            r"quoted scalar.*(unexpected end of stream|document (separator|indicator))",
-            "this quote is never closed",
-            True,
-        ),
-        (r"flow (sequence|mapping|node).*\n$", "this bracket is never closed", True),
-        (r"expected ',' or '(?P<it>[\]}])'", "a `,` or the closing `{it}` is missing before this", False),
-        (r"expected (the )?node content.*\n(?P<it>.)", "a value is missing before {it}", False),
-        (r"expected (the )?node content", "a value is missing here", False),
-        (r"expected alphabetic or numeric character", "a string that begins with `*` or `&` must be in quotes", False),
-        (
-            r"found unknown escape character.*\n\\?(?P<it>.)",
-            "unknown escape \\{it}; write \\\\, or single quotes",
-            False,
-        ),
-        (
-            r"hexa?decimal number",
-            "\\x, \\u and \\U take 2, 4 and 8 hexadecimal digits; write \\\\ for a backslash",
-            False,
-        ),
-        (
-            r"invalid Unicode character escape code",
-            "this string contains a lone surrogate (half of a character)",
-            False,
-        ),
-        (r"sequence entries are not allowed", "an element `- ` cannot begin here; it needs its own line", False),
-        (
-            r"scanning a block scalar",
-            "after `|` or `>` only `+`, `-` or a digit may follow on the same line; the text begins on the next one",
-            False,
-        ),
-        (r"expected '?<?document start>?.*\n(?P<it>[\]}])", "unmatched closing `{it}`", False),
-        (r"\A[^\n]*(a|undefined) tag\b", "a string that begins with `!` must be in quotes", False),
-        (r"expected '?<?(block end|document start|key|'-')", _LEVEL, False),
-    )
-)  # fmt: skip
+_NO_VALUE: Final = "this key has no `:` and no value"
+_OPEN_QUOTE: Final = "this quote is never closed"
+_OPEN_BRACKET: Final = "this bracket is never closed"
+_AT_BEGINNING: Final = (_NO_VALUE, _OPEN_QUOTE, _OPEN_BRACKET)
+"""The meanings that refer to the place where a construct begins."""
+_MEANINGS: Final = {
+    r"a tab character|cannot start any token.*\n\t": "this is a tab; indent with spaces",
+    r"cannot start any token.*\n(?P<it>.)": "a string cannot begin with {it}; put it in quotes",
+    r"\A[^\n]*(directive|incompatible YAML)": _DIRECTIVE,
+    r"mapping values are not allowed": _COLON,
+    r"mapping keys are not allowed": "a string that begins with `? ` must be in quotes",
+    r"found unexpected ':'": "put a space after this `:`, or put the string in quotes",
+    r"could not find expected ':'": _NO_VALUE,
+    r"quoted scalar.*(unexpected end of stream|document (separator|indicator))": _OPEN_QUOTE,
+    r"flow (sequence|mapping|node).*\n$": _OPEN_BRACKET,
+    r"expected ',' or '(?P<it>[\]}])'": "a `,` or the closing `{it}` is missing before this",
+    r"expected (the )?node content.*\n(?P<it>.)": "a value is missing before {it}",
+    r"expected (the )?node content": "a value is missing here",
+    r"expected alphabetic or numeric character": "a string that begins with `*` or `&` must be in quotes",
+    r"found unknown escape character.*\n\\?(?P<it>.)": "unknown escape \\{it}; write \\\\, or single quotes",
+    r"hexa?decimal number": "\\x, \\u and \\U take 2, 4 and 8 hexadecimal digits; write \\\\ for a backslash",
+    r"invalid Unicode character escape code": "this string contains a lone surrogate (half of a character)",
+    r"sequence entries are not allowed": "an element `- ` cannot begin here; it needs its own line",
+    r"scanning a block scalar": (
+        "after `|` or `>` only `+`, `-` or a digit may follow on the same line; the text begins on the next one"
+    ),
+    r"expected '?<?document start>?.*\n(?P<it>[\]}])": "unmatched closing `{it}`",
+    r"\A[^\n]*(a|undefined) tag\b": "a string that begins with `!` must be in quotes",
+    r"expected '?<?(block end|document start|key|'-')": _LEVEL,
+}
+_PATTERNS: Final = {re.compile(pattern, re.DOTALL): words for pattern, words in _MEANINGS.items()}
 
 
 def syntax_words(message: str, at: str = "", *, beside: bool = False, behind: bool = False) -> tuple[str, bool]:
@@ -93,13 +78,13 @@ def syntax_words(message: str, at: str = "", *, beside: bool = False, behind: bo
     ('this key has no `:` and no value', True)
     """
     text = f"{message}\n{at}"
-    for pattern, words, at_beginning in _SAID:
+    for pattern, words in _PATTERNS.items():
         found = pattern.search(text)
         if found is not None:
             sentence = words.format(**found.groupdict())
             if sentence == _LEVEL:  # why it does not continue the lines above
                 sentence = _LIST if beside and "block collection" in message else _BEHIND if behind else _LEVEL
-            return sentence, at_beginning
+            return sentence, words in _AT_BEGINNING
     return message, False
 
 

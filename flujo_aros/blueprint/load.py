@@ -59,15 +59,8 @@ def load_blueprint(
             "load_blueprint takes the path of a file, but this is a YAML string; use parse_blueprint(text)"
         )
     file = Path(path)
-    return parse_blueprint(
-        read_text(file),
-        source=str(path),
-        folder=file.parent,
-        allow=allow,
-        lenient=lenient,
-        models=models,
-        profile=profile,
-    )
+    given: dict[str, Any] = {"allow": allow, "lenient": lenient, "models": models, "profile": profile}
+    return parse_blueprint(read_text(file), source=str(path), folder=file.parent, **given)
 
 
 def parse_blueprint(

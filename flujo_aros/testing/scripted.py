@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self, TypeAlias
 
 from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse, TextPart, ToolCallPart
-from pydantic_ai.models import ModelRequestParameters, StreamedResponse
+from pydantic_ai.models import StreamedResponse
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
-from pydantic_ai.tools import RunContext
 
 from flujo_aros.errors import UsageError
 
@@ -91,16 +90,9 @@ class ScriptedModel(FunctionModel):
         return max(0, len(self._replies) - len(self.asked))
 
     @asynccontextmanager
-    async def request_stream(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-        run_context: RunContext[Any] | None = None,
-    ) -> AsyncGenerator[StreamedResponse]:
+    async def request_stream(self, *asked: Any, **options: Any) -> AsyncGenerator[StreamedResponse]:
         """Stream the next reply with its finish reason."""
-        streamed = super().request_stream(messages, model_settings, model_request_parameters, run_context)
-        async with streamed as response:
+        async with super().request_stream(*asked, **options) as response:
             response.finish_reason = self._ended
             yield response
 

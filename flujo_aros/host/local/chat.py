@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
-from pydantic_ai import RunContext
 from pydantic_ai.exceptions import (
     ModelAPIError,
     ModelConnectionError,
@@ -16,7 +15,7 @@ from pydantic_ai.exceptions import (
     ModelRequestRejectedError,
     UserError,
 )
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.profiles.openai import OpenAIModelProfile
@@ -89,30 +88,18 @@ class LocalChatModel(OpenAIChatModel):
             )
         return super().prepare_request(model_settings, model_request_parameters)
 
-    async def request(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-    ) -> ModelResponse:
+    async def request(self, *asked: Any, **options: Any) -> ModelResponse:
         """Make one call as the base class does, with clear errors."""
         try:
-            return await super().request(messages, model_settings, model_request_parameters)
+            return await super().request(*asked, **options)
         except (ModelHTTPError, ModelConnectionError) as error:
             raise await self._explain_error(error) from error
 
     @asynccontextmanager
-    async def request_stream(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-        run_context: RunContext[Any] | None = None,
-    ) -> AsyncGenerator[StreamedResponse]:
+    async def request_stream(self, *asked: Any, **options: Any) -> AsyncGenerator[StreamedResponse]:
         """Make one streamed call as the base class does, with clear errors."""
-        opening = super().request_stream(messages, model_settings, model_request_parameters, run_context)
         try:
-            async with opening as stream:
+            async with super().request_stream(*asked, **options) as stream:
                 yield stream
         except (ModelHTTPError, ModelConnectionError) as error:
             raise await self._explain_error(error) from error

@@ -22,7 +22,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
 from flujo_aros.configured import reject_unknown_options
-from flujo_aros.database import cause, check_version, create_tables, database_url, find_run, open_engine, shown
+from flujo_aros.database import cause, database_url, find_run, open_engine, shown
 from flujo_aros.errors import UsageError
 from flujo_aros.events import Event, RunStarted
 from flujo_aros.recovery import Achieved, Evidence
@@ -30,15 +30,10 @@ from flujo_aros.settings import OFF
 from flujo_aros.telemetry.health import Health, Span, diagnose
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.records import (
-    ABOUT,
     ASKS,
-    BY_NAME,
     CONTRACTS,
-    MASKED,
-    METADATA,
     NOTES,
     OF_A_RUN,
-    READINGS,
     REPAIRS,
     RUNS,
     STAGES,
@@ -46,8 +41,6 @@ from flujo_aros.telemetry.records import (
     TABLES,
     USED,
     VALUES,
-    VERSION,
-    WITH_IDS,
     Chapter,
     JournalAsk,
     JournalNote,
@@ -63,6 +56,7 @@ from flujo_aros.telemetry.records import (
     Story,
     from_row,
     is_gone,
+    make_tables,
     to_row,
     usage_in,
 )
@@ -84,25 +78,17 @@ def file_of(source: str | Path) -> Path | None:
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 
 
-def _make_tables(engine: sa.Engine) -> None:
-    with engine.begin() as connection:
-        create_tables(connection, METADATA)
-        check_version(connection, ABOUT.c.version, VERSION, "the journal")
-
-
 _Row: TypeAlias = dict[str, Any]
 _Key: TypeAlias = tuple[Any, ...]
 
-_KEYS: Final = {
-    kind: (table.name, tuple(column.name for column in table.primary_key.columns)) for kind, table in TABLES.items()
-}
-"""The table and the key of each kind of record."""
+_KEYS: Final = {kind: [column.name for column in table.primary_key.columns] for kind, table in TABLES.items()}
+"""The key of each kind of record."""
 
 _PAUSE: Final = 0.1
 """The number of seconds for which records are batched before they are written, and so the most that a crash can
 lose."""
 _AGAIN: Final = 1.0
-_KEPT_ON_UPDATE: Final = {"aros_runs": ("started",)}
+_KEPT_ON_UPDATE: Final = {RUNS: ("started",)}
 """The columns that a later record of the same key does not change: a resumed run keeps its first start time."""
 
 
@@ -116,7 +102,6 @@ class Left:
     before: int
 
 
-_LEFT: Final = "left"
 _CLOSED: Final = (
     (STEPS, STEPS.c.status, {"running": "lost", "paused": "resumed"}),
     (STAGES, STAGES.c.outcome, {"running": "interrupted"}),
@@ -140,7 +125,7 @@ class Writer:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._rows: dict[tuple[str, _Key], Record | Left] = {}
+        self._rows: dict[_Key, Record | Left] = {}
         self._wake = threading.Condition()
         self._thread: threading.Thread | None = None
         self._hurry = self._closing = self._writing = False
@@ -214,21 +199,22 @@ class Writer:
             where, why = shown(self._engine().url), self._failing or "the database could not be written for too long"
             _log.warning("%d rows are missing from the journal %s: %s", self.dropped, where, why)
 
-    def _write(self, rows: Mapping[tuple[str, _Key], Record | Left]) -> bool:
+    def _write(self, rows: Mapping[_Key, Record | Left]) -> bool:
         left: list[Left] = []
-        tables: dict[str, list[_Row]] = {}
-        for (table, _), record in rows.items():
+        tables: dict[sa.Table, list[_Row]] = {}
+        for record in rows.values():
             if isinstance(record, Left):
                 left.append(record)
                 _close_waiting(tables, record)
             else:
+                table = TABLES[type(record)]
                 tables.setdefault(table, []).append(self._mask_row(table, to_row(record)))
         try:
             with self._engine().begin() as connection:
                 for each in left:
                     _close_left(connection, each)
                 for table, batch in tables.items():
-                    write_rows(connection, BY_NAME[table], batch)
+                    write_rows(connection, table, batch)
         except SQLAlchemyError as error:
             if not self._failing:
                 words = "the journal %s cannot be written: %s; the run continues, and its records are kept in memory"
@@ -238,19 +224,17 @@ class Writer:
         self._failing = ""
         return True
 
-    def _mask_row(self, table: str, row: _Row) -> _Row:
-        for name in MASKED[table]:
-            value = row.get(name)
-            if value:
-                row[name] = _storable(self._mask(value))
+    def _mask_row(self, table: sa.Table, row: _Row) -> _Row:
+        for column in table.columns:
+            if column.info["masked"] and row[column.name]:
+                row[column.name] = _storable(self._mask(row[column.name]))
         return row
 
 
-def _key(record: Record | Left) -> tuple[str, _Key]:
+def _key(record: Record | Left) -> _Key:
     if isinstance(record, Left):
-        return _LEFT, (record.run_id, record.before)
-    table, keys = _KEYS[type(record)]
-    return table, tuple(getattr(record, key) for key in keys)
+        return Left, record
+    return type(record), *(getattr(record, key) for key in _KEYS[type(record)])
 
 
 def _close_left(connection: sa.Connection, left: Left) -> None:
@@ -260,10 +244,10 @@ def _close_left(connection: sa.Connection, left: Left) -> None:
             connection.execute(sa.update(table).where(*which).values({column.name: new}))
 
 
-def _close_waiting(tables: Mapping[str, list[_Row]], left: Left) -> None:
+def _close_waiting(tables: Mapping[sa.Table, list[_Row]], left: Left) -> None:
     """Apply the change to queued rows: a run may be resumed a moment after it has paused."""
     for table, column, words in _CLOSED:
-        for row in tables.get(table.name, ()):
+        for row in tables.get(table, ()):
             if row["run_id"] == left.run_id and row["id"] < left.before:
                 row[column.name] = words.get(row[column.name], row[column.name])
 
@@ -277,7 +261,7 @@ def write_rows(connection: sa.Connection, table: sa.Table, rows: list[_Row]) -> 
     else:
         statement = sqlite.insert(table)
     keys = [column.name for column in table.primary_key.columns]
-    kept = (*keys, *_KEPT_ON_UPDATE.get(table.name, ()))
+    kept = (*keys, *_KEPT_ON_UPDATE.get(table, ()))
     changed = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in kept}
     connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changed), rows)
 
@@ -325,7 +309,7 @@ class Journal:
     ) -> None:
         self.url = url
         missing = None if create else "run a blueprint first, or set AROS_JOURNAL to another"
-        self._engine: sa.Engine = open_engine(url, "journal", _make_tables, missing=missing, wait=_WAIT)
+        self._engine: sa.Engine = open_engine(url, "journal", make_tables, missing=missing, wait=_WAIT)
         self._engine_pid = os.getpid()
         self._mask = Mask.of_environment(secrets)
         self._writer = Writer(lambda: self.engine, self._mask)
@@ -349,7 +333,8 @@ class Journal:
             ahead = newest - now / 1e9
             words = "the clock was set back: the newest run in the journal %s starts %.0f s in the future"
             _log.warning(words, shown(self._engine.url), ahead)
-            largest = (connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0 for table in WITH_IDS)
+            ids = [table.c.id for table in OF_A_RUN if "id" in table.c]
+            largest = (connection.execute(sa.select(sa.func.max(each))).scalar() or 0 for each in ids)
             return max(now, int(newest * 1e9), *largest) + 1
 
     def __call__(self, event: Event, /) -> None:
@@ -569,8 +554,9 @@ def _reopen(connection: sa.Connection, run_id: str, settled: Collection[str]) ->
     found = connection.execute(query.order_by(STEPS.c.id))
     left = {str(name): int(own) for name, own in found if name not in settled}
     for batch in _batches(sorted(left.values()), 500):
-        for table in (REPAIRS, READINGS, ASKS, STAGES, NOTES):
-            connection.execute(sa.delete(table).where(table.c.run_id == run_id, table.c.step_id.in_(batch)))
+        for table in OF_A_RUN:
+            if "step_id" in table.c:
+                connection.execute(sa.delete(table).where(table.c.run_id == run_id, table.c.step_id.in_(batch)))
         connection.execute(sa.delete(VALUES).where(VALUES.c.run_id == run_id, VALUES.c.id.in_(batch)))
     return left
 

@@ -32,12 +32,13 @@ from typing import (
 )
 
 from pydantic import BaseModel
-from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, Row, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Engine, Float, Index, Integer, MetaData, Row, Table, Text
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from flujo_aros import events
 from flujo_aros.contract import Check, Contract, name_of
+from flujo_aros.database import check_version, create_tables
 from flujo_aros.json_data import value_place
 from flujo_aros.outcome import Issue
 from flujo_aros.recovery import Ladder, ladder_for
@@ -350,12 +351,12 @@ def _columns_of(name: str, hint: Any) -> _Columns:
     return _Columns({name: kind}, _one, decode, marks)
 
 
-def _span(start: int, stop: int) -> tuple[int, int]:
-    return start, stop
-
-
 def _one(value: Any) -> tuple[Any]:
     return (value,)
+
+
+def _span(start: int, stop: int) -> tuple[int, int]:
+    return start, stop
 
 
 def _issues(text: str | None) -> tuple[Issue, ...]:
@@ -455,17 +456,15 @@ Index(
     postgresql_where=ASKS.c.fault.is_not(None),
 )
 
-OF_A_RUN: Final = (REPAIRS, READINGS, ASKS, STAGES, NOTES, VALUES, STEPS, RUNS)
-"""All tables with rows of runs, in the order in which they are pruned."""
+OF_A_RUN: Final = tuple(table for table in TABLES.values() if "run_id" in table.c)
+"""All tables with rows of runs."""
 
-WITH_IDS: Final = (STEPS, STAGES, ASKS, READINGS, REPAIRS, NOTES)
 
-BY_NAME: Final = {table.name: table for table in TABLES.values()}
-
-MASKED: Final = {
-    table.name: tuple(column.name for column in table.columns if column.info.get("masked")) for table in TABLES.values()
-}
-"""The columns to be masked, by table."""
+def make_tables(engine: Engine) -> None:
+    """Create the tables of a journal. Raises `UsageError` for a journal of a newer version."""
+    with engine.begin() as connection:
+        create_tables(connection, METADATA)
+        check_version(connection, ABOUT.c.version, VERSION, "the journal")
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,8 @@ def open_engine(
     def prepare(connection: sqlite3.Connection, _record: Any) -> None:
         connection.isolation_level = "IMMEDIATE"  # a transaction that writes waits for the lock, and never deadlocks
         connection.execute(f"PRAGMA busy_timeout = {round(wait * 1000)}")
-        _log_ahead(connection, time.monotonic() + wait)
+        if missing is None:  # a database that must exist is not changed: it may belong to another program
+            _log_ahead(connection, time.monotonic() + wait)
         # a power failure may lose the last commits, but never the file
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA temp_store = MEMORY")

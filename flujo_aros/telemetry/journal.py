@@ -309,7 +309,9 @@ class Journal:
     ) -> None:
         self.url = url
         missing = None if create else "run a blueprint first, or set AROS_JOURNAL to another"
-        self._engine: sa.Engine = open_engine(url, "journal", make_tables, missing=missing, wait=_WAIT)
+        self._engine: sa.Engine = open_engine(
+            url, "journal", partial(make_tables, create=create), missing=missing, wait=_WAIT
+        )
         self._engine_pid = os.getpid()
         self._mask = Mask.of_environment(secrets)
         self._writer = Writer(lambda: self.engine, self._mask)

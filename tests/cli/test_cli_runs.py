@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,24 @@ def test_without_a_journal_one_sentence_gives_advice(
     assert ended.exit_code == 2
     assert words in ended.stderr
     assert ended.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "holds"),
+    [("runs", "contains no journal"), ("show", "contains no journal"), ("status", "contains no durable runs")],
+)
+def test_a_command_that_only_reads_leaves_the_database_of_another_program_as_it_is(
+    aros: Aros, monkeypatch: pytest.MonkeyPatch, command: str, holds: str
+) -> None:
+    with closing(sqlite3.connect("shop.sqlite")) as other:
+        other.execute("CREATE TABLE orders (id)")
+    before = Path("shop.sqlite").read_bytes()
+    monkeypatch.setenv("AROS_JOURNAL", "shop.sqlite")
+    ended = aros(command, *(["--db", "shop.sqlite"] if command == "status" else []))
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert f"the database sqlite:///shop.sqlite {holds}; is this the right URL?" in ended.stderr
+    assert Path("shop.sqlite").read_bytes() == before
+    assert [path.name for path in Path().glob("shop.sqlite*")] == ["shop.sqlite"]
 
 
 def test_an_invalid_time_is_wrong_usage(aros: Aros) -> None:

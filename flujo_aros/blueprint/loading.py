@@ -263,6 +263,19 @@ def _invalid_parts(schema: Node) -> Iterator[tuple[Place, ContractError]]:
             return
 
 
+def _faults(node: Node) -> tuple[list[tuple[Place, str | ContractError]], list[tuple[Place, ContractError]]]:
+    """Return the errors in a schema, or if there are none, the misspelt words in it that are merely ignored."""
+    wrong: list[tuple[Place, str | ContractError]] = [*_invalid_parts(node)]
+    words, empty = [*_misspelt_words(node, compiles=not wrong)], [*_accepts_every_value(node)]
+    misspelt = words and [each for each in words if not misspells_annotation(each[1])]
+    sure = len(node.members) == 1 and any(error.suggestion and error.suggestion.sure for _, error in misspelt)
+    if empty and not sure and all(type_word(each.value) for each in node.members.values()):
+        misspelt = []  # in `{title: str, note: str}` each key is a field
+    wrong += misspelt
+    wrong += () if wrong else empty
+    return wrong, [] if wrong else words
+
+
 _DURATION: Final = re.compile(
     r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>ms|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:ours?)?)"
 )
@@ -507,11 +520,17 @@ class Loading:
             self.note(node.place, hint.after(f"pydantic-ai has no capability {name!r}"))
         else:
             self.permit(node.place, f"the capability {name!r}", "pydantic_ai.capabilities")
-            options = node.members[name].keys if name in node.members else {}
+            given = node.members.get(name)
+            options = given.keys if given is not None else {}
             if name == "MCP" and "command" in options:
                 self.note(options["command"], _COMMAND)
                 return
-            takes = host.capability_options(name) if options else ()
+            takes = host.capability_options(name)
+            if given is None or isinstance(given.value, dict):  # any other value is the first option
+                missing = [each for each, required in takes.items() if required and each not in options]
+                if missing:
+                    options_of = ", ".join(f"{each}: …" for each in missing)
+                    self.note(node.place, f"the capability {name!r} needs options: {{{name}: {{{options_of}}}}}")
             for option, place in options.items():
                 if takes and option not in takes:
                     self.note(
@@ -526,19 +545,14 @@ class Loading:
         """
         if node is None or not isinstance(node.value, dict):
             return True
-        if "from" in node.members and not node.members.keys() & {"type", "properties", "enum", "anyOf"}:
-            return self._type(node.members["from"], alone=typed and len(node.members) == 1, typed=typed)
-        wrong: list[tuple[Place, str | ContractError]] = [*_invalid_parts(node)]
-        words, empty = [*_misspelt_words(node, compiles=not wrong)], [*_accepts_every_value(node)]
-        misspelt = words and [each for each in words if not misspells_annotation(each[1])]
-        sure = len(node.members) == 1 and any(error.suggestion and error.suggestion.sure for _, error in misspelt)
-        if empty and not sure and all(type_word(each.value) for each in node.members.values()):
-            misspelt = []  # in `{title: str, note: str}` each key is a field
-        wrong += misspelt
-        wrong += () if wrong else empty
+        named = node.members.get("from")
+        is_type = named is not None and isinstance(named.value, str) and REFERENCE.fullmatch(named.value)
+        if named is not None and (is_type or not node.members.keys() & {"type", "properties", "enum", "anyOf"}):
+            return self._type(named, alone=typed and len(node.members) == 1, typed=typed)
+        wrong, ignored = _faults(node)
         for place, message in wrong:
             self.doubt(place, message)
-        for place, error in words if not wrong else ():
+        for place, error in ignored:
             self.warn(place, error)
         return not wrong
 
@@ -593,7 +607,10 @@ class Loading:
             self.note(place, f"the schema {name!r} is not valid JSON: {error}")
         else:
             if isinstance(schema, dict):
-                return node.like(schema)
+                wrong, _ = _faults(found := node.like(schema))
+                for _, message in wrong:
+                    self.doubt(place, f"the schema {name!r}: {message}")
+                return nothing if wrong else found
             self.note(place, f"the schema {name!r} should be an object, not {json.dumps(schema)[:80]}")
         return nothing
 

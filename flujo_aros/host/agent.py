@@ -27,7 +27,7 @@ from pydantic_ai import (
     ToolDenied,
     ToolOutput,
 )
-from pydantic_ai.capabilities import CAPABILITY_TYPES
+from pydantic_ai.capabilities import CAPABILITY_TYPES, AbstractCapability
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
 from pydantic_ai.messages import (
     ModelMessage,
@@ -118,14 +118,14 @@ def capability_names() -> tuple[str, ...]:
     return tuple(CAPABILITY_TYPES)
 
 
-def capability_options(name: str) -> tuple[str, ...]:
-    """Return the names of the options of a capability, or an empty tuple if it accepts any option."""
+def capability_options(name: str) -> Mapping[str, bool]:
+    """Return the options of a capability, and whether each must be given; an empty mapping if it accepts any option."""
     kind = CAPABILITY_TYPES[name]
-    for maker in (kind.from_spec, kind):
-        takes = signature(maker).parameters.values()
-        if not any(each.kind is each.VAR_KEYWORD for each in takes):
-            return tuple(each.name for each in takes)
-    return ()
+    makes = kind.from_spec.__func__ is not AbstractCapability.from_spec.__func__  # otherwise it only calls the class
+    takes = signature(kind.from_spec if makes else kind).parameters.values()
+    if any(each.kind is each.VAR_KEYWORD for each in takes):
+        return {}
+    return {each.name: each.default is each.empty for each in takes}
 
 
 def checked_contract(contract: Contract[T], checks: Sequence[Check]) -> Contract[T]:

@@ -773,8 +773,8 @@ class Step(TakesInput[T_co]):
         except CallsDeferred as waiting:
             raise paused_for(waiting.deferral, context.deferred, iteration) from None
         except (AttributeError, TypeError) as error:
-            if context.deps is None and "'NoneType'" in str(error) and wants_deps(known.agent):
-                error.add_note("the agent declares a deps_type, and the run was given no deps: pass deps=…")
+            if context.deps is None and "'NoneType'" in str(error):
+                error.add_note("the run was given no deps; if ctx.deps is read there, pass deps=… (--deps MODULE:NAME)")
             raise
 
     def _tools(self) -> list[Any]:

@@ -236,6 +236,14 @@ def test_the_model_of_a_pydantic_ai_agent_is_its_own() -> None:
             AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{MCP: {command: npx}}]"),
             "a blueprint can only name the `url` of an MCP server; to start one by a command, build",
         ),
+        (
+            AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [MCP]"),
+            "the capability 'MCP' needs options: {MCP: {url: …}}",
+        ),
+        (
+            AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{PrefixTools: {}}]"),
+            "the capability 'PrefixTools' needs options: {PrefixTools: {prefix: …, capability: …}}",
+        ),
         (AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [3]"), "a capability is a name, or a mapping"),
     ],
 )
@@ -254,19 +262,24 @@ def test_a_tool_that_is_not_there_is_found_before_any_call() -> None:
     assert models.asked == []
 
 
+@pytest.mark.parametrize("capability", ["{MCP: 'http://127.0.0.1:9/mcp'}", "{NativeTool: {kind: web_search}}"])
+def test_a_capability_may_have_one_value_or_options_of_its_own_kind(capability: str) -> None:
+    text = AGENT.replace("tools: [shop_of_tools:stock]", f"capabilities: [{capability}]")
+    assert load(text, "pydantic_ai.capabilities").steps
+
+
 def test_a_capability_reaches_the_request() -> None:
     text = AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{Thinking: {effort: high}}]")
     run = Runner(load(text, "pydantic_ai.capabilities"), models=Scripted()).run_sync("hello")
     assert run.output == {"said": "hello"}
 
 
-@pytest.mark.parametrize("capability", ["MCP", '{MCP: {url: "https://example.com/mcp", tool_prefix: ""}}'])
-def test_a_capability_that_cannot_be_made_is_an_error_before_any_step_runs(capability: str) -> None:
-    text = f"""
-agents: {{desk: {{model: "openai:x", capabilities: [{capability}]}}}}
+def test_a_capability_that_cannot_be_made_is_an_error_before_any_step_runs() -> None:
+    text = """
+agents: {desk: {model: "openai:x", capabilities: [{MCP: {url: "https://example.com/mcp", tool_prefix: ""}}]}}
 steps:
-  - {{name: first, uses: flujo.builtins.echo}}
-  - {{name: ask, uses: agents.desk}}
+  - {name: first, uses: flujo.builtins.echo}
+  - {name: ask, uses: agents.desk}
 """
     pipeline = load(text, "pydantic_ai.capabilities")
     begun: list[object] = []

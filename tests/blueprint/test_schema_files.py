@@ -66,13 +66,15 @@ def test_the_schema_of_an_answer_is_read_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("none.json", "the schema 'none.json': does not exist; available: broken.json, list.json, wrong.json"),
+        ("none.json", "the schema 'none.json': does not exist; available: broken.json, empty.json, list.json, "),
         ("../s.json", "s.json, outside the folder of the blueprint, "),
         ("/etc/hostname", "'/etc/hostname' is the file /etc/hostname, outside the folder of the blueprint, "),
         ("../s.json", "a schema is only read from inside that folder: copy it there"),
         ("broken.json", "the schema 'broken.json' is not valid JSON: Expecting"),
         ("list.json", "the schema 'list.json' should be an object, not [1]"),
-        ("wrong.json", "nonsense"),
+        ("wrong.json", "the schema 'wrong.json': invalid JSON Schema at $.type: unknown type"),
+        ("typo.json", "the schema 'typo.json': 'propertys' is not a keyword of JSON Schema and would be ignored; did"),
+        ("empty.json", "the schema 'empty.json': this schema accepts every value, because it is empty"),
     ],
 )
 def test_a_schema_file_that_cannot_be_used_is_an_error_at_its_name_and_a_finding(
@@ -82,6 +84,8 @@ def test_a_schema_file_that_cannot_be_used_is_an_error_at_its_name_and_a_finding
     (tmp_path / "broken.json").write_text("{")
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "wrong.json").write_text('{"type": "nonsense"}')
+    (tmp_path / "typo.json").write_text('{"type": "object", "propertys": {"total": {"type": "number"}}}')
+    (tmp_path / "empty.json").write_text("{}")
     text = OF_AGENT % name
     reported = refused(text, tmp_path)
     assert ":2:" in reported

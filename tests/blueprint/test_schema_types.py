@@ -112,6 +112,7 @@ def test_a_module_that_is_not_there_stops_the_run() -> None:
     [
         (AGENT.replace("shop_types:NAME", "Invoice"), "{from: package.module:Type}"),
         (AGENT.replace("'shop_types:NAME'", "'shop_types:NAME', title: x"), "must be the only key"),
+        (AGENT.replace("'shop_types:NAME'", "'shop_types:NAME', type: object"), "must be the only key"),
         ("steps: [{name: f, uses: 'shop_types:f', output_schema: {from: 'shop_types:Invoice'}}]", "of an agent"),
         ("steps: [{kind: hitl, name: h, message: m, input_schema: {from: 'shop_types:Invoice'}}]", "of an agent"),
         (

@@ -24,8 +24,8 @@ class Shop:
 SHOP = Shop({"pen": 3})
 
 
-def clerk() -> Agent[Shop, str]:
-    agent = Agent(ScriptedModel(ToolCallPart("price", {"item": "pen"}), then="It is 3."), deps_type=Shop)
+def clerk(deps_type: Any = Shop) -> Agent[Any, str]:
+    agent = Agent(ScriptedModel(ToolCallPart("price", {"item": "pen"}), then="It is 3."), deps_type=deps_type)
 
     @agent.tool
     def price(ctx: RunContext[Shop], item: str) -> int:
@@ -68,7 +68,8 @@ def test_deps_are_passed_again_when_a_paused_run_resumes(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("forgotten", [True, False])
-def test_a_tool_without_its_deps_says_what_to_pass(forgotten: bool) -> None:
-    run = Runner(Step("ask", clerk())).run_sync("pen", deps=None if forgotten else object())
+@pytest.mark.parametrize("deps_type", [Shop, object])
+def test_a_tool_without_its_deps_says_what_to_pass(deps_type: type, forgotten: bool) -> None:
+    run = Runner(Step("ask", clerk(deps_type))).run_sync("pen", deps=None if forgotten else object())
     assert run.steps[0].error is not None
     assert ("pass deps=" in run.steps[0].error) == forgotten

@@ -121,8 +121,10 @@ def capability_names() -> tuple[str, ...]:
 def capability_options(name: str) -> Mapping[str, bool]:
     """Return the options of a capability, and whether each must be given; an empty mapping if it accepts any option."""
     kind = CAPABILITY_TYPES[name]
-    makes = kind.from_spec.__func__ is not AbstractCapability.from_spec.__func__  # otherwise it only calls the class
-    takes = signature(kind.from_spec if makes else kind).parameters.values()
+    owner = next(each for each in kind.__mro__ if "from_spec" in vars(each))
+    takes = signature(
+        kind if owner is AbstractCapability else kind.from_spec
+    ).parameters.values()  # its own calls `kind`
     if any(each.kind is each.VAR_KEYWORD for each in takes):
         return {}
     return {each.name: each.default is each.empty for each in takes}

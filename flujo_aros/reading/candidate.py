@@ -636,7 +636,8 @@ def rewrite(text: str) -> tuple[str, Risk] | None:
         if taken is None:
             return None
         strings = taken
-    rest = _remove_comments(_SINGLE.join(single[0::2]))
+    plain_text = _SINGLE.join(single[0::2])
+    rest = _remove_comments(plain_text) if "/" in plain_text else plain_text
     if rest is None:
         return None
     bare = _BARE.split(rest)
@@ -737,8 +738,6 @@ def _iter_keys_without_comma(parts: list[str], strings: list[str]) -> Iterator[s
 def _remove_comments(rest: str) -> str | None:
     """Replace each comment with a space. Returns None if a comment has quotes, refers to the answer, or precedes a
     colon."""
-    if "/" not in rest:
-        return rest
     parts = _COMMENT.split(rest)
     comments = "\n".join((*dict.fromkeys(parts[1::2]), ""))
     if any(sign in comments for sign in (_DOUBLE, _SINGLE, ":", "=")):

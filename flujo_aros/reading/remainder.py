@@ -65,14 +65,13 @@ def label_before(text: str, start: int, floor: int = 0) -> str:
     return _CLAUSE.split(before)[-1].strip(" \t\r\n\"'`([{*_>|#-")[-100:]
 
 
-def is_disowned(text: str, start: int, floor: int) -> bool:
+def is_disowned(label: str, *, follows: bool = False) -> bool:
     """Return whether the words before a value say that it is not the answer: an old value, an example, a
-    counterexample.
+    counterexample. `follows` means that another value precedes them.
     """
-    label = label_before(text, start, floor)
     if phrases.DISOWNS.search(label) is None or phrases.OWNS.search(label) is not None:
         return False
-    return not (floor and _looks_back(label))
+    return not (follows and _looks_back(label))
 
 
 def _looks_back(label: str) -> bool:
@@ -176,7 +175,7 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
     ends = [0, *sorted(span.end for span in (*others, chosen))]
     floor = max(end for end in ends if end <= chosen.start)
     if any(other.start < chosen.start for other in others):
-        if is_disowned(text, chosen.start, floor):
+        if is_disowned(label_before(text, chosen.start, floor), follows=floor > 0):
             return "the words before the last answer say that it is not the answer"
         if floor and is_aside(text, chosen.start, floor):
             return "the last answer is in parentheses after another one"
@@ -225,10 +224,10 @@ def _takes_over(text: str, other: Span, floor: int) -> bool:
     """Return whether a later answer in a lower-ranked place is meant to replace the previous one: announced, or on its
     own.
     """
-    if is_disowned(text, other.start, floor):
+    label = label_before(text, other.start, floor)
+    if is_disowned(label, follows=floor > 0):
         return False
     between = text[floor : other.start]
-    label = label_before(text, other.start, floor)
     alone = between.rstrip(" \t")[-1:] in ("", "\n", ":", "：")
     return alone or phrases.OWNS.search(label) is not None or correction_in(between) is not None
 
@@ -240,27 +239,30 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
     for a comparison. Takes time linear in the text.
     """
     found = _evidence_beside(text, chosen, others)
+    before = "" if _NOTHING_BEFORE.match(text, 0, chosen.start) else text[: chosen.start]
     behind = ""
     if found is None and (others or not _NOTHING_BEHIND.match(text, chosen.end)):
         behind = without(text, others, chosen.end)  # its reasoning stays: it may correct the answer
-        found = _rest_behind(behind, shape, value) if has_words(behind) else None
+        if _follows_words(text, chosen) and phrases.REFUSED.search(text[chosen.end : chosen.end + _NEAR]):
+            found = "the text after it declines to give it"
+        elif has_words(behind):
+            found = _rest_behind(behind, shape, value)
         if found is None and (failed := phrases.FAILS.search(text, chosen.end, len(text))) is not None:
             found = f"an error is reported after it: {_excerpt(text, failed.start())!r}"
-    if found is None and (label := label_before(text, chosen.start)) and shape.knows(label):
-        names = _FIELD_LINE.findall(f"{text[: chosen.start]}\n{behind}")
+    label = label_before(before, chosen.start) if found is None and before else ""
+    if label and label[-1] not in _SENTENCE_ENDS and shape.knows(label):
+        names = _FIELD_LINE.findall(f"{before}\n{behind}")
         beside = next((name for name in names if shape.knows(name) and name != label), None)
         found = beside and f"it is only the value of {label!r}, next to {beside!r}"
-    if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start) and has_words(text[: chosen.start]):
-        found = _rest_before(text, chosen, others, behind, shape, value)
-    if found is None:
-        near = "" if others else text[max(0, chosen.start - 2 * _NEAR) : chosen.start]
-        disowned = None
-        if MAY_DISOWN.may_match(near) or MAY_DISOWN.may_match(behind):
-            before = _OPEN_FENCE.sub("", mask_reasoning(near, unopened=True))
-            disowned = disowned_in(before, _FENCE.sub(" ", _FENCE_END.sub("", behind)))
+    if found is None and has_words(before):
+        found = _rest_before(text, label, chosen, others, behind, shape, value)
+    near = "" if others else before[-2 * _NEAR :]
+    if found is None and any(map(MAY_DISOWN.may_match, filter(None, (near, behind)))):
+        said = _OPEN_FENCE.sub("", mask_reasoning(near, unopened=True))
+        disowned = disowned_in(said, _FENCE.sub(" ", _FENCE_END.sub("", behind)))
         found = disowned and f"the text next to it says that it is not the answer: {_excerpt(disowned, 0)!r}"
-    if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start):
-        found = _denied_before(text[: chosen.start], shape, value)
+    if found is None and before:
+        found = _denied_before(before, shape, value)
     return None if found is None else Issue("$", "leftover", found)
 
 
@@ -279,8 +281,6 @@ def _evidence_beside(text: str, chosen: Span, others: Sequence[Span]) -> str | N
         return "it is commented out"
     if _ACTION.search(text, near, chosen.start) and _OBSERVED.match(text, chosen.end):
         return "it is the input of a tool"
-    if _follows_words(text, chosen) and phrases.REFUSED.search(text[chosen.end : chosen.end + _NEAR]):
-        return "the text after it declines to give it"
     floor = chosen.end
     for other in others:
         if other.start >= floor:
@@ -330,13 +330,19 @@ def without(text: str, places: Iterable[tuple[int, int]], start: int = 0) -> str
 
 
 def _rest_before(
-    text: str, chosen: Span, others: Sequence[Span], behind: str, shape: Shape, value: Callable[[], Any]
+    text: str,
+    label: str,
+    chosen: Span,
+    others: Sequence[Span],
+    behind: str,
+    shape: Shape,
+    value: Callable[[], Any],
 ) -> str | None:
     floor = max((other.end for other in others if other.end <= chosen.start), default=0) if others else 0
-    label = label_before(text, chosen.start, floor)
-    if (doubted := _doubted_before(text, chosen.start, floor, shape, value)) is not None:
-        return f"the words before it say that it is not to be trusted: {_excerpt(doubted, 0)!r}"
+    label = label_before(text, chosen.start, floor) if floor else label
     before = text[max(0, chosen.start - _SOME_TEXT) : chosen.start]
+    if MAY_REMARK.may_match(before) and (doubted := _doubted_before(before, label, floor, shape, value)) is not None:
+        return f"the words before it say that it is not to be trusted: {_excerpt(doubted, 0)!r}"
     if not floor and MAY_OMIT.may_match(before):
         said = mask_reasoning(before, unopened=True)
         if (omitted := omission_in(said, listed=holds_list(value()), before=True)) is not None:
@@ -348,22 +354,8 @@ def _rest_before(
         and _gives_none(text, chosen, behind)
     ):
         return "it is part of a sentence in a reply that gives no answer"
-    last = phrases.TURN.exact.split(label)[-1]
-    denied = "the words before it say that it is not the answer"
-    if is_disowned(text, chosen.start, floor):
-        before = mask_reasoning(text[: chosen.start], unopened=True)
-        if others or names_fields(" ".join(one or two for one, two in _QUOTED.findall(before)), shape.named):
-            return f"{denied}: {label[-60:]!r}; and what precedes it cannot be read"
-        if phrases.ANNOUNCED.search(behind):
-            return f"{denied}, and the text after it announces one: {label[-60:]!r}"
-    if (
-        not others
-        and phrases.NEVER.search(last)
-        and (not phrases.OWNS.search(phrases.NEVER.sub("not", last)) or _gives_none(text, chosen, behind))
-    ):
-        return f"{denied}: {label[-60:]!r}"
-    if not others and phrases.COMPARED.search(label) and is_compared(text, chosen.start, 0):
-        return f"{denied}: {label[-60:]!r}"
+    if _MAY_DENY.may_match(label) and (denied := _denied_by(label, text, chosen, others, behind, shape)) is not None:
+        return f"the words before it say that it is not the answer{denied}"
     if (
         MAY_DISOWN.may_match(label)
         and is_sample(label)
@@ -372,6 +364,28 @@ def _rest_before(
     ):
         return "it is an example in a reply that gives no answer"
     return None
+
+
+_MAY_DENY: Final = phrases.Phrases(*(each.source for each in (phrases.DISOWNS, phrases.NEVER, phrases.COMPARED)))
+
+
+def _denied_by(label: str, text: str, chosen: Span, others: Sequence[Span], behind: str, shape: Shape) -> str | None:
+    """Return the words that introduce a value if they say that it is not the answer."""
+    said = f": {label[-60:]!r}"
+    if is_disowned(label, follows=any(other.end <= chosen.start for other in others)):
+        before = mask_reasoning(text[: chosen.start], unopened=True)
+        if others or names_fields(" ".join(one or two for one, two in _QUOTED.findall(before)), shape.named):
+            return f"{said}; and what precedes it cannot be read"
+        if phrases.ANNOUNCED.search(behind):
+            return f", and the text after it announces one{said}"
+    if others:
+        return None
+    last = phrases.TURN.exact.split(label)[-1]
+    if phrases.NEVER.search(last) and (
+        not phrases.OWNS.search(phrases.NEVER.sub("not", last)) or _gives_none(text, chosen, behind)
+    ):
+        return said
+    return said if phrases.COMPARED.search(label) and is_compared(text, chosen.start, 0) else None
 
 
 def _gives_none(text: str, chosen: Span, behind: str) -> bool:
@@ -390,12 +404,8 @@ def _follows_words(text: str, chosen: Span) -> bool:
 _SENTENCE_GOES_ON: Final = expression(r"[`\"'”»)]{0,3}(?:[.,;]| \w)")
 
 
-def _doubted_before(text: str, start: int, floor: int, shape: Shape, value: Callable[[], Any]) -> str | None:
+def _doubted_before(before: str, label: str, floor: int, shape: Shape, value: Callable[[], Any]) -> str | None:
     """Return the sentence before a value that doubts it: the words that introduce it, or a doubt stated earlier."""
-    before = text[max(0, start - _SOME_TEXT) : start]
-    if not MAY_REMARK.may_match(before):
-        return None
-    label = label_before(text, start, floor)
     if not (floor and _looks_back(label)) and (doubted := doubted_in(label, shape, value)) is not None:
         return doubted
     return None if floor else doubted_in(mask_reasoning(before, unopened=True), shape, value, thinks=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from flujo_aros.contract import (
@@ -155,10 +156,19 @@ class Scanner:
 
     def __init__(self, text: str, shape: Shape, *, growing: bool = False) -> None:
         self.text = text
+        self.shape = shape
         self.growing = growing
-        self.lists = shape.allows("array")
-        self.numbers = self.lists and not shape.allows("object") and shape.element(0).allows("integer")
         self.first = len(text) - len(text.lstrip())
+
+    @cached_property
+    def lists(self) -> bool:
+        """Whether the answer may be a list."""
+        return self.shape.allows("array")
+
+    @cached_property
+    def numbers(self) -> bool:
+        """Whether the answer may be a list of numbers."""
+        return self.shape.only_lists and self.shape.element(0).allows("integer")
 
     def next(self, pos: int) -> tuple[int, int] | None:
         """Return the next bracket at or after `pos` where an answer may begin, with the rank of its place (lower is

@@ -227,8 +227,7 @@ class Search(Generic[T]):
         candidates from all places.
         """
         for source in (
-            self._whole_scalar,
-            self._whole_object,
+            self._whole_scalar if self.shape.is_scalar else self._whole_object,
             self._read_only_fence,
             self._read_encoded,
             self._choose_bracketed,
@@ -791,8 +790,6 @@ class Search(Generic[T]):
         """Read the text as written for a text contract; for a scalar contract, a value only if it
         is the entire text.
         """
-        if not self.shape.is_scalar:
-            return None
         if self.truncated is True and not (self._is_text() and self.ceiling >= Risk.LOSSY):
             return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
         if self._is_text() and self.shape.format not in TIMES:
@@ -1101,7 +1098,9 @@ class Search(Generic[T]):
             return fitting
         while kept > 1 and fitting[kept - 1].compared:
             kept -= 1
-        return fitting if kept == 1 and remainder.is_disowned(self.text, fitting[0].start, 0) else fitting[:kept]
+        if kept == 1 and remainder.is_disowned(remainder.label_before(self.text, fitting[0].start)):
+            return fitting
+        return fitting[:kept]
 
     def _best_ranked(self, fitting: Sequence[Candidate[T]]) -> tuple[list[Candidate[T]], Candidate[T]]:
         """Return the candidates of the best rank and the one that `pick` selects, or the last one

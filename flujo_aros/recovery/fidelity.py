@@ -537,23 +537,25 @@ def _is_about(place: Place, words: Sequence[str]) -> bool:
     return any(word in str(part).casefold() for part in place for word in words)
 
 
-def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[T], *, ask: bool) -> Outcome[T]:
+def unechoed(
+    outcome: Outcome[T], examples: Examples | None, contract: Contract[T], asks: Callable[[], bool]
+) -> Outcome[T]:
     """Return the outcome, unless its value is an example of the prompt or an unfilled template.
 
-    With `ask` such a value is rejected, so that the model is asked once more. Without `ask`, or after that, it is
-    accepted and reported as a repair. Spoken text is never taken from an example, and a blank is not a value.
+    If a stage `asks` again, such a value is rejected, so that the model is asked once more. Otherwise, or after that,
+    it is accepted and reported as a repair. Spoken text is never taken from an example, and a blank is not a value.
     """
     if not isinstance(outcome, Accepted):
         return outcome
     as_written = isinstance(outcome.value, str) and outcome.value == outcome.text  # a text, not JSON
     may_be_blank = contract.mode in ("json", "tagged") and not as_written and _MAY_BE_BLANK.search(outcome.text)
     blanks = blanks_in(outcome.value, contract, examples) if may_be_blank else None
-    if blanks == "left" or (blanks and ask):
+    if blanks == "left" or (blanks and asks()):
         words = "the value is the unfilled template itself"
         return Rejected(Reason.ECHOED_SCHEMA, (Issue("$", "echoed_form", words),), outcome.text)
     if not blanks and (examples is None or not examples.hold(outcome.value, contract)):
         return outcome
-    if ask or isinstance(outcome.value, Event):
+    if asks() or isinstance(outcome.value, Event):
         words = "the value is the example from the prompt, word for word; answer for the actual input"
         return Rejected(Reason.ECHOED_SCHEMA, (Issue("$", "echoed_example", words),), outcome.text)
     repeats = Repair("repeats-example", Risk.INFERRED, "$", (0, len(outcome.text)), outcome.text[:80], "")

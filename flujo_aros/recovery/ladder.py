@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import NoneType
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar, cast
 
@@ -215,7 +215,7 @@ def read_first(
     reply: Reply, contract: Contract[T], ladder: Ladder, examples: Examples | None, *, capture: bool
 ) -> Outcome[T]:
     """Read the first reply, before any stage. A CLEAN value needs no recovery."""
-    outcome = unechoed(read_reply(reply, contract), examples, contract, ask=_asks_again(ladder.stages))
+    outcome = unechoed(read_reply(reply, contract), examples, contract, partial(_asks_again, ladder.stages))
     if current_observers():
         _report(outcome, "first", reply, contract, capture=capture, ladder=ladder)
     return outcome
@@ -283,7 +283,6 @@ class Climb(Generic[T]):
         self._unread = False
         self._answer: Reply | None = None
         """The latest reply of a model in the current stage."""
-        self._asks_again = _asks_again(ladder.stages)
         self._enforced = False
 
     def over(self, first: Reply, read: Outcome[T]) -> Plan[T]:
@@ -377,8 +376,8 @@ class Climb(Generic[T]):
         def read(reply: Reply, judge: Judge[T] | None = None, /) -> Outcome[T]:
             nonlocal latest
             task, name = self._task, stage.stage
-            ask = name in _OWN and self._asks_again
-            outcome = unechoed(read_reply(reply, task.contract), task.examples, task.contract, ask=ask)
+            asks = partial(_asks_again, self._ladder.stages if name in _OWN else ())
+            outcome = unechoed(read_reply(reply, task.contract), task.examples, task.contract, asks)
             outcome = outcome if judge is None else judge(outcome)
             self._settle(outcome)
             if current_observers():

@@ -102,6 +102,18 @@ def open_engine(
     return engine
 
 
+def read_rows(source: str | Path, query: str, **values: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a query in SQL. Raises `UsageError` for a database that does not exist or cannot be read."""
+    engine = open_engine(source, "database", lambda _: None, missing="nothing is stored there yet")
+    try:
+        with engine.connect() as connection:
+            return [tuple(row) for row in connection.execute(text(query), values)]
+    except SQLAlchemyError as error:
+        raise UsageError(f"the database {shown(engine.url)} {refusal(error, engine.url)}") from error
+    finally:
+        engine.dispose()
+
+
 def create_tables(connection: Connection, metadata: MetaData) -> None:
     """Create what is missing of these tables: one process does, and others wait. A table of an earlier version gets the
     columns that it lacks, which are NULL in its existing rows.

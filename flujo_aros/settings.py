@@ -110,6 +110,8 @@ class Settings(Configured):
 
 OFF: Final = "off"
 """The value of the setting `journal` that turns it off."""
+DEFAULT_JOURNAL: Final = "sqlite:///.aros/runs.sqlite"
+"""The journal of a folder, unless the setting names another."""
 _SWITCHES: Final[Mapping[str, str | None]] = {
     **dict.fromkeys(("off", "none", "false", "no", "0"), OFF),
     **dict.fromkeys(("on", "true", "yes", "1")),

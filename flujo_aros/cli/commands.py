@@ -8,21 +8,18 @@ help is fast.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_type_hints
+from typing import Any, Final, Literal, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
 from flujo_aros.errors import ArosError
 from flujo_aros.evals.stop import SAME_FAILURES
-
-if TYPE_CHECKING:
-    from flujo_aros.durable.store import Store
 
 MODELS, ROWS, DURABLE = "Models and modules", "Many inputs", "Durable runs"
 """The sections of the help of a command; options without one are in "Options"."""
@@ -45,30 +42,32 @@ several: Final = partial(option, default=())
 
 def run_ids(ctx: Any, incomplete: str) -> Iterator[tuple[str, str]]:
     """Yield the ids in the journal for the completion of a shell, newest first, each with the name of its pipeline."""
-    from flujo_aros.settings import read_settings
-    from flujo_aros.telemetry.journal import open_journal  # imported here: help needs no journal
+    from flujo_aros.settings import DEFAULT_JOURNAL, OFF, read_settings  # imported here: help needs no settings
 
-    status = "paused" if ctx.info_name == "resume" else None
-    with suppress(ArosError), open_journal(read_settings().journal, create=False) or nullcontext() as journal:
-        runs = journal.runs(limit=_COMPLETED, status=status) if journal else []
-        yield from _with_last([(run.run_id, run.pipeline) for run in runs], incomplete)
+    which = "WHERE status = 'paused'" if ctx.info_name == "resume" else ""
+    with suppress(ArosError):
+        journal = read_settings().journal or DEFAULT_JOURNAL
+        query = f"SELECT run_id, pipeline FROM aros_runs {which} ORDER BY started DESC LIMIT 50"  # noqa: S608
+        yield from _with_last([] if journal == OFF else _stored(journal, query), incomplete)
 
 
 def durable_ids(ctx: Any, incomplete: str) -> Iterator[tuple[str, str]]:
     """Yield the same as `run_ids` from the database of durable runs."""
-    runs = _stored(ctx, lambda store: [(run.run_id, run.pipeline) for run in store.runs(limit=_COMPLETED)])
-    yield from _with_last(runs, incomplete)
+    query = "SELECT run_id, pipeline FROM aros_durable_runs ORDER BY created DESC LIMIT 50"
+    yield from _with_last(_stored(ctx.params.get("db") or DEFAULT_DB, query), incomplete)
 
 
 def step_names(ctx: Any, incomplete: str) -> Iterator[tuple[str, str]]:
     """Yield the steps at which the durable run in the command line can be forked, each with its kind."""
     run = ctx.params.get("run") or "last"
-    steps = _stored(ctx, lambda store: [(each.name, each.kind) for each in store.steps(store.run(run).run_id)])
-    yield from (each for each in steps if "/" not in each[0] and each[0].startswith(incomplete))
+    steps = _stored(ctx.params.get("db") or DEFAULT_DB, _STEPS, begin="" if run == "last" else run)
+    yield from (each for each in steps if each[0].startswith(incomplete))
 
 
-_COMPLETED: Final = 50
-"""The number of runs that a shell is offered."""
+_STEPS: Final = """
+SELECT name, kind FROM aros_durable_steps WHERE name NOT LIKE '%/%' AND run_id = (
+    SELECT run_id FROM aros_durable_runs WHERE substr(run_id, 1, length(:begin)) = :begin ORDER BY created DESC LIMIT 1
+) ORDER BY seq"""
 
 
 def _with_last(runs: list[tuple[str, str]], incomplete: str) -> Iterator[tuple[str, str]]:
@@ -77,13 +76,15 @@ def _with_last(runs: list[tuple[str, str]], incomplete: str) -> Iterator[tuple[s
     yield from (each for each in [*newest, *runs] if each[0].startswith(incomplete))
 
 
-def _stored(ctx: Any, names: Callable[[Store], list[tuple[str, str]]]) -> list[tuple[str, str]]:
-    """Return names from the database in the command line that a shell completes, or none if there is no database."""
-    with suppress(ArosError, ModuleNotFoundError):
-        from flujo_aros.durable.store import Store  # imported here: help needs no database
+def _stored(url: str, query: str, **values: str) -> list[tuple[str, str]]:
+    """Return the rows of a query, or none if there is no such database.
 
-        with closing(Store(ctx.params.get("db") or DEFAULT_DB, create=False)) as store:
-            return names(store)
+    The query is plain SQL, since a shell cannot wait for the import of DBOS or of the journal.
+    """
+    from flujo_aros.database import read_rows  # imported here: help needs no database
+
+    with suppress(ArosError):
+        return [(name, words) for name, words in read_rows(url, query, **values)]
     return []
 
 

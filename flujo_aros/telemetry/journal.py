@@ -26,7 +26,7 @@ from flujo_aros.database import cause, database_url, find_run, open_engine, show
 from flujo_aros.errors import UsageError
 from flujo_aros.events import Event, RunStarted
 from flujo_aros.recovery import Achieved, Evidence
-from flujo_aros.settings import OFF
+from flujo_aros.settings import DEFAULT_JOURNAL, OFF
 from flujo_aros.telemetry.health import Health, Span, diagnose
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.records import (
@@ -63,10 +63,6 @@ from flujo_aros.telemetry.records import (
 from flujo_aros.usage import Usage
 
 _log: Final = logging.getLogger("flujo_aros.journal")
-
-
-DEFAULT: Final = "sqlite:///.aros/runs.sqlite"
-"""The default journal of a folder."""
 
 _WAIT: Final = 5.0
 """The maximum time in seconds that a run waits for its journal file: the run matters more than its record."""
@@ -299,7 +295,7 @@ class Journal:
 
     def __init__(
         self,
-        url: str | Path = DEFAULT,
+        url: str | Path = DEFAULT_JOURNAL,
         *,
         secrets: Iterable[str] = (),
         content: bool = True,
@@ -629,7 +625,7 @@ def open_journal(named: str | None, *, create: bool = True) -> Journal | None:
     if named == OFF:
         return None
     try:
-        return Journal(named or DEFAULT, create=create)
+        return Journal(named or DEFAULT_JOURNAL, create=create)
     except UsageError as error:
         if named or not create:
             raise

@@ -17,8 +17,8 @@ from flujo_aros.events import Observer
 from flujo_aros.host import instrument_agents
 from flujo_aros.recovery import Evidence
 from flujo_aros.redaction import without_secrets
-from flujo_aros.settings import OFF, Settings
-from flujo_aros.telemetry.journal import DEFAULT, file_of, open_journal
+from flujo_aros.settings import DEFAULT_JOURNAL, OFF, Settings
+from flujo_aros.telemetry.journal import file_of, open_journal
 from flujo_aros.telemetry.otel import OpenTelemetry
 
 _log: Final = logging.getLogger("flujo_aros.telemetry")
@@ -153,7 +153,7 @@ def listening(settings: Settings) -> Generator[Listeners]:
     """
     with ExitStack() as held:
         exporting = from_environment(content=settings.telemetry.content)
-        file = None if settings.journal == OFF else file_of(settings.journal or DEFAULT)
+        file = None if settings.journal == OFF else file_of(settings.journal or DEFAULT_JOURNAL)
         new = file if file is not None and not file.exists() else None
         journal = held.enter_context(open_journal(settings.journal) or nullcontext(None))
         exported = held.enter_context(exporting or nullcontext(None))

@@ -6,12 +6,14 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from flujo_aros import Journal
-from flujo_aros.cli.commands import COMMANDS, OTHER_NAMES
+from flujo_aros.cli.commands import COMMANDS, DEFAULT_DB, OTHER_NAMES
+from flujo_aros.durable.store import RunRow, Store
 
 from .conftest import Aros
 from .journalled import fill
@@ -48,14 +50,35 @@ def pairs(parts: list[str]) -> zip[tuple[str, str]]:
     [("aros wor", ["worker"]), ("aros re", ["resume", "review", "replay", "report", "read"])],
 )
 def test_a_shell_completes_commands_without_loading_them(typed: str, completed: list[str]) -> None:
-    environment = {**os.environ, "_AROS_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": "1"}
+    completion, modules = completed_in_bash(typed)
+    assert completion == completed
+    assert "flujo_aros.cli.run" not in modules
+    assert "flujo_aros.cli.main" in modules
+
+
+def completed_in_bash(typed: str) -> tuple[list[str], set[str]]:
+    """Return what bash completes the last word to, and the modules that were loaded for it."""
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
     code = (
         "import sys; from flujo_aros.cli.main import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
     )
+    environment = {**os.environ, "_AROS_COMPLETE": "complete_bash", **words}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == completed
-    assert "flujo_aros.cli.run" not in done.stderr.split()
-    assert "flujo_aros.cli.main" in done.stderr.split()
+    return done.stdout.split(), set(done.stderr.split())
+
+
+@pytest.mark.parametrize("typed", ["aros show ", "aros status "])
+def test_a_shell_completes_runs_without_loading_the_journal_or_dbos(
+    typed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AROS_JOURNAL", "runs.sqlite")
+    fill(Path("runs.sqlite"))
+    with closing(Store(DEFAULT_DB)) as store, store.connection() as connection:
+        for index in range(2):
+            store.add(connection, RunRow(run_id=f"r{index}", pipeline="p", version="", request="", status="running"))
+    completion, modules = completed_in_bash(typed)
+    assert [completion[0], len(completion)] == ["last", 3]
+    assert modules.isdisjoint({"dbos", "pydantic_ai", "flujo_aros.telemetry.journal"})
 
 
 def completed(typed: str) -> list[str]:

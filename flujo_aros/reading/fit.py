@@ -16,7 +16,8 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node, Path, plain
 from flujo_aros.reading.omissions import omission_in
 from flujo_aros.reading.phrases import word_set
-from flujo_aros.reading.remainder import contradiction_in, corrected_in, remarked_in
+from flujo_aros.reading.remainder import Answer, contradiction_in
+from flujo_aros.reading.remarks import correction_in, remark_in
 from flujo_aros.reading.scalars import ANNOUNCING, is_no_value, name_words
 
 AS_IS: Final = 0
@@ -296,6 +297,7 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
     """
     if disowns(inner.key):
         return f"{inner.key!r} is not the name of an answer"
+    answer = Answer(shape, lambda: plain(inner.node))
     for member in members:
         if member is inner:
             continue
@@ -316,7 +318,7 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
         ):
             return f"{member.key!r} next to it says that this is not an answer"
         said = value if name not in _THOUGHTS and isinstance(value, str) else ""
-        if any(finds(said, shape, lambda: plain(inner.node)) for finds in (corrected_in, contradiction_in) if said):
+        if said and (correction_in(said, answer.tagger) or contradiction_in(said, answer)):
             return f"{member.key!r} next to it retracts or corrects it"
     return None
 
@@ -343,8 +345,8 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
     name, strings = fold(member.key), _strings_in(member.node)
     if strings and _REMARKS.issuperset(words):
         text = "\n".join(strings)
-        checks = remarked_in, contradiction_in
-        return omission_in(text) is not None or any(finds(text, shape, lambda: values) for finds in checks)
+        answer = Answer(shape, lambda: values)
+        return bool(omission_in(text) or remark_in(text, answer.tagger) or contradiction_in(text, answer))
     if strings and not _UNCERTAIN.isdisjoint(words):
         return any(values.get(shape.name_of(each) or each) not in (None, "", []) for each in strings)
     if isinstance(value, bool) and name in (_INCOMPLETE if value else _COMPLETE):

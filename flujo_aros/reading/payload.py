@@ -73,7 +73,7 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.parser import DEPTH, Failure, Frame, Parsed, Parser, Stop
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
-from flujo_aros.reading.remainder import Span, prose_rest, rivalry
+from flujo_aros.reading.remainder import Answer, Span, prose_rest, rivalry
 from flujo_aros.reading.runaway import find_runaway
 from flujo_aros.reading.scalars import SURROGATE, placeholder_in
 from flujo_aros.reading.scanner import without_fence
@@ -341,7 +341,7 @@ def _find_leftover(text: str, pairs: list[Pair], contract: TaggedContract[Any]) 
     *others, last = (Span(pair.opening, pair.closing) for pair in pairs)
     if others and (doubt := rivalry(text, last, others)) is not None:
         return doubt
-    issue = prose_rest(text, last, others, contract.shape, lambda: None)
+    issue = prose_rest(text, last, others, Answer(contract.shape, lambda: None))
     return None if issue is None else issue.message
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -28,7 +28,7 @@ from flujo_aros.reading.claims import contradicted_by
 from flujo_aros.reading.disowned import MAY_DISOWN, disowned_in, is_sample
 from flujo_aros.reading.grammar import CJK, SENTENCE, SHORT_COMMENT, expression
 from flujo_aros.reading.omissions import MAY_OMIT, holds_list, omission_in
-from flujo_aros.reading.remarks import MAY_REMARK, Remark, correction_in, doubt_in, remark_in
+from flujo_aros.reading.remarks import MAY_REMARK, correction_in, doubt_in, remark_in
 from flujo_aros.reading.scalars import WORD, name_words, other_unit
 from flujo_aros.reading.scanner import CODE_FENCES
 from flujo_aros.reading.tagger import Tagger, fields_of, may_claim, numbers_meant, other_spellings
@@ -52,6 +52,39 @@ class Span(NamedTuple):
 
     start: int
     end: int
+
+
+class Answer:
+    """A value and its contract. What the checks need of the value is found on first use."""
+
+    def __init__(self, shape: Shape, read: Callable[[], Any]) -> None:
+        """`read` returns the value as JSON."""
+        self.shape = shape
+        self._read = read
+
+    @cached_property
+    def value(self) -> Any:
+        """The value as JSON."""
+        return self._read()
+
+    @cached_property
+    def leaves(self) -> dict[str, list[Any]]:
+        """All scalars of the value, by the normalized names of their keys."""
+        return _leaves(self.value, self.shape)
+
+    @cached_property
+    def _tagger(self) -> Tagger:
+        shape = self.shape
+        short = {key: shape.member(name) for key, name in shape.keys.items() if len(key) == 1}
+        return Tagger(fields_of(self.leaves, {**(shape.named or _own_keys(self.value, shape)), **short}))
+
+    def tagger(self) -> Tagger:
+        """Return what tags the sentences next to the value; most texts need none."""
+        return self._tagger
+
+    def held(self, name: str) -> list[Any]:
+        """Return the scalars under the keys of this name."""
+        return self.leaves.get(fold(name), [])
 
 
 def label_before(text: str, start: int, floor: int = 0) -> str:
@@ -232,7 +265,7 @@ def _takes_over(text: str, other: Span, floor: int) -> bool:
     return alone or phrases.OWNS.search(label) is not None or correction_in(between) is not None
 
 
-def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, value: Callable[[], Any]) -> Issue | None:
+def prose_rest(text: str, chosen: Span, others: Sequence[Span], answer: Answer) -> Issue | None:
     """Return evidence in the surrounding text that the value is not the answer, or None if all of it is harmless.
 
     `others` are the places of other values, whose own text is not prose. `value` returns the JSON value if it is needed
@@ -246,23 +279,23 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
         if _follows_words(text, chosen) and phrases.REFUSED.search(text[chosen.end : chosen.end + _NEAR]):
             found = "the text after it declines to give it"
         elif has_words(behind):
-            found = _rest_behind(behind, shape, value)
+            found = _rest_behind(behind, answer)
         if found is None and (failed := phrases.FAILS.search(text, chosen.end, len(text))) is not None:
             found = f"an error is reported after it: {_excerpt(text, failed.start())!r}"
     label = label_before(before, chosen.start) if found is None and before else ""
-    if label and label[-1] not in _SENTENCE_ENDS and shape.knows(label):
+    if label and label[-1] not in _SENTENCE_ENDS and answer.shape.knows(label):
         names = _FIELD_LINE.findall(f"{before}\n{behind}")
-        beside = next((name for name in names if shape.knows(name) and name != label), None)
+        beside = next((name for name in names if answer.shape.knows(name) and name != label), None)
         found = beside and f"it is only the value of {label!r}, next to {beside!r}"
     if found is None and has_words(before):
-        found = _rest_before(text, label, chosen, others, behind, shape, value)
+        found = _rest_before(text, label, chosen, others, behind, answer)
     near = "" if others else before[-2 * _NEAR :]
     if found is None and any(map(MAY_DISOWN.may_match, filter(None, (near, behind)))):
         said = _OPEN_FENCE.sub("", mask_reasoning(near, unopened=True))
         disowned = disowned_in(said, _FENCE.sub(" ", _FENCE_END.sub("", behind)))
         found = disowned and f"the text next to it says that it is not the answer: {_excerpt(disowned, 0)!r}"
     if found is None and before:
-        found = _denied_before(before, shape, value)
+        found = _denied_before(before, answer)
     return None if found is None else Issue("$", "leftover", found)
 
 
@@ -335,17 +368,16 @@ def _rest_before(
     chosen: Span,
     others: Sequence[Span],
     behind: str,
-    shape: Shape,
-    value: Callable[[], Any],
+    answer: Answer,
 ) -> str | None:
     floor = max((other.end for other in others if other.end <= chosen.start), default=0) if others else 0
     label = label_before(text, chosen.start, floor) if floor else label
     before = text[max(0, chosen.start - _SOME_TEXT) : chosen.start]
-    if MAY_REMARK.may_match(before) and (doubted := _doubted_before(before, label, floor, shape, value)) is not None:
+    if MAY_REMARK.may_match(before) and (doubted := _doubted_before(before, label, floor, answer)) is not None:
         return f"the words before it say that it is not to be trusted: {_excerpt(doubted, 0)!r}"
     if not floor and MAY_OMIT.may_match(before):
         said = mask_reasoning(before, unopened=True)
-        if (omitted := omission_in(said, listed=holds_list(value()), before=True)) is not None:
+        if (omitted := omission_in(said, listed=holds_list(answer.value), before=True)) is not None:
             return f"the words before it say that something was left out: {_excerpt(omitted, 0)!r}"
     in_sentence = not others and _SENTENCE_GOES_ON.match(text, chosen.end) and _follows_words(text, chosen)
     if (
@@ -354,7 +386,7 @@ def _rest_before(
         and _gives_none(text, chosen, behind)
     ):
         return "it is part of a sentence in a reply that gives no answer"
-    if _MAY_DENY.may_match(label) and (denied := _denied_by(label, text, chosen, others, behind, shape)) is not None:
+    if _MAY_DENY.may_match(label) and (denied := _denied_by(label, text, chosen, others, behind, answer)) is not None:
         return f"the words before it say that it is not the answer{denied}"
     if (
         MAY_DISOWN.may_match(label)
@@ -369,12 +401,12 @@ def _rest_before(
 _MAY_DENY: Final = phrases.Phrases(*(each.source for each in (phrases.DISOWNS, phrases.NEVER, phrases.COMPARED)))
 
 
-def _denied_by(label: str, text: str, chosen: Span, others: Sequence[Span], behind: str, shape: Shape) -> str | None:
+def _denied_by(label: str, text: str, chosen: Span, others: Sequence[Span], behind: str, answer: Answer) -> str | None:
     """Return the words that introduce a value if they say that it is not the answer."""
     said = f": {label[-60:]!r}"
     if is_disowned(label, follows=any(other.end <= chosen.start for other in others)):
         before = mask_reasoning(text[: chosen.start], unopened=True)
-        if others or names_fields(" ".join(one or two for one, two in _QUOTED.findall(before)), shape.named):
+        if others or names_fields(" ".join(one or two for one, two in _QUOTED.findall(before)), answer.shape.named):
             return f"{said}; and what precedes it cannot be read"
         if phrases.ANNOUNCED.search(behind):
             return f", and the text after it announces one{said}"
@@ -404,17 +436,18 @@ def _follows_words(text: str, chosen: Span) -> bool:
 _SENTENCE_GOES_ON: Final = expression(r"[`\"'”»)]{0,3}(?:[.,;]| \w)")
 
 
-def _doubted_before(before: str, label: str, floor: int, shape: Shape, value: Callable[[], Any]) -> str | None:
+def _doubted_before(before: str, label: str, floor: int, answer: Answer) -> str | None:
     """Return the sentence before a value that doubts it: the words that introduce it, or a doubt stated earlier."""
-    if not (floor and _looks_back(label)) and (doubted := doubted_in(label, shape, value)) is not None:
+    if not (floor and _looks_back(label)) and (doubted := doubt_in(label, answer.tagger)) is not None:
         return doubted
-    return None if floor else doubted_in(mask_reasoning(before, unopened=True), shape, value, thinks=True)
+    return None if floor else doubt_in(mask_reasoning(before, unopened=True), answer.tagger, thinks=True)
 
 
-def _denied_before(before: str, shape: Shape, value: Callable[[], Any]) -> str | None:
+def _denied_before(before: str, answer: Answer) -> str | None:
     """Return the last statement about a boolean in the text before a value, if the value contradicts it: `It is not
     vegan.`
     """
+    shape = answer.shape
     flags = shape.flags
     mentions = list(_naming(tuple(flags))[0].finditer(before)) if flags else []
     if not mentions:
@@ -423,12 +456,13 @@ def _denied_before(before: str, shape: Shape, value: Callable[[], Any]) -> str |
     start = max(before.rfind(end, 0, found.start()) for end in ".!?\n") + 1
     name = shape.name_of(found[0]) or found[0]
     said = _said_of(before[start : found.end()], found.start() - start, flags.get(name, shape))
-    if said is None or _leaves(value(), shape).get(fold(name)) != [not said]:
+    if said is None or answer.held(name) != [not said]:
         return None
     return f"the text before it gives {name!r} another value: {_excerpt(before, start)!r}"
 
 
-def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | None:
+def _rest_behind(behind: str, answer: Answer) -> str | None:
+    shape = answer.shape
     names = shape.named
     if "```" in behind or "~~~" in behind:
         behind = _FENCE_END.sub("", behind)
@@ -441,32 +475,30 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         if is_answer and fence[1].lower() not in CODE_FENCES:
             return "another answer begins in a fence after it and cannot be read"
     prose = _FENCE.sub(" ", behind) if fenced else behind
-    if (omitted := omission_in(prose, listed=holds_list(value()))) is not None:
+    if (omitted := omission_in(prose, listed=holds_list(answer.value))) is not None:
         return f"the reply says that something was left out: {_excerpt(omitted, 0)!r}"
-    if (begun := phrases.NEW_ANSWER.search(prose)) is not None and _differs_from(prose, begun.end(), shape, value):
+    if (begun := phrases.NEW_ANSWER.search(prose)) is not None and _differs_from(prose, begun.end(), answer):
         return f"the text after it gives another answer: {_excerpt(prose, begun.start())!r}"
-    tagger = cache(lambda: _tagger(shape, value()))
     for found in _ASSIGNED.finditer(prose) if "=" in prose else ():
-        if (name := shape.name_of(found["name"])) is not None and not _is_own(found["source"], name, shape, value):
+        if (name := shape.name_of(found["name"])) is not None and not _is_own(found["source"], name, answer):
             return f"the code after it changes {name!r}: {_excerpt(found[0], 0)!r}"
-    if (remark := remark_in(prose, tagger)) is not None:
+    if (remark := remark_in(prose, answer.tagger)) is not None:
         said = "retracts or corrects it" if remark.corrects else "says that it is not to be trusted"
         return f"the text after it {said}: {_excerpt(remark.sentence, 0)!r}"
-    if (claim := _claim_in(prose, tagger)) is not None:
+    if (claim := _claim_in(prose, answer)) is not None:
         return f"the text after it {claim}"
     return (
-        _other_lines(prose, shape, value)
+        _other_lines(prose, answer)
         or _other_form(prose, names)
-        or _other_text(prose, shape, value)
-        or _other_items(prose, shape, value)
+        or _other_text(prose, answer)
+        or _other_items(prose, answer)
     )
 
 
-def _claim_in(prose: str, tagger: Callable[[], Tagger]) -> str | None:
+def _claim_in(prose: str, answer: Answer) -> str | None:
     """Return which field a text gives another value, as in `gives 'total' another value: …`, or None."""
-    answer = tagger()
     for sentence in SENTENCE.split(prose[:_MOST_PROSE]):
-        if (name := contradicted_by(sentence, answer)) is not None:
+        if (name := contradicted_by(sentence, answer.tagger())) is not None:
             return f"gives {name!r} another value: {_excerpt(sentence, 0)!r}"
     return None
 
@@ -481,41 +513,18 @@ _MEMBER: Final = expression(r"[A-Za-z_]\w{0,40}(?:\.|\[[\"'])(\w{1,60})(?:[\"']\
 _MOST_PROSE: Final = 20_000
 
 
-def _is_own(written: str | None, name: str, shape: Shape, value: Callable[[], Any]) -> bool:
+def _is_own(written: str | None, name: str, answer: Answer) -> bool:
     """Return whether what is written for a field is its value, or the member of that name: `booking["room"]`."""
     said = (written or "").strip().rstrip(";")
     if (member := _MEMBER.fullmatch(said)) is not None:
-        return shape.name_of(member[1]) == name
-    held = _leaves(value(), shape).get(fold(name), ())
+        return answer.shape.name_of(member[1]) == name
+    held = answer.held(name)
     said = said.strip("\"'`*., ").casefold()
     same_number = any(map(str.isdigit, said)) and not numbers_meant(said).isdisjoint(held)
     return same_number or said in map(_said, held)
 
 
-def doubted_in(
-    text: str, shape: Shape, value: Callable[[], Any], *, named: bool = False, thinks: bool = False
-) -> str | None:
-    """Return the sentence in a text that doubts the value, or None: see `doubt_in`."""
-    return doubt_in(text, lambda: _tagger(shape, value()), named=named, thinks=thinks)
-
-
-def corrected_in(text: str, shape: Shape, value: Callable[[], Any]) -> str | None:
-    """Return the sentence in a text that retracts or corrects the value, or None: see `correction_in`."""
-    return correction_in(text, lambda: _tagger(shape, value()))
-
-
-def remarked_in(text: str, shape: Shape, value: Callable[[], Any]) -> Remark | None:
-    """Return the sentence in a text that corrects or doubts the value, or None: see `remark_in`."""
-    return remark_in(text, lambda: _tagger(shape, value()))
-
-
 _SOME_TEXT: Final = 2_000
-
-
-def _tagger(shape: Shape, value: object) -> Tagger:
-    """Return what tags the sentences next to a value."""
-    short = {key: shape.member(name) for key, name in shape.keys.items() if len(key) == 1}
-    return Tagger(fields_of(_leaves(value, shape), {**(shape.named or _own_keys(value, shape)), **short}))
 
 
 _IN_UNIT: Final = expression(
@@ -535,12 +544,13 @@ _NO_TEXTS: Final = expression(
 """The beginning of a remark about a field."""
 
 
-def _other_text(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
+def _other_text(prose: str, answer: Answer) -> str | None:
     """Return a line that gives a string another value (`Owner: Marko`), a link for an empty one, or another unit for
     amounts (`All prices are in euros.`).
     """
+    shape = answer.shape
     if (line := _LABELLED.fullmatch(prose.strip())) is not None and (name := shape.name_of(line[1])) is not None:
-        held = [_said(part) for part in _leaves(value(), shape).get(fold(name), ()) if part is not None]
+        held = [_said(part) for part in answer.held(name) if part is not None]
         said = line[2].casefold().rstrip(".")
         is_text = shape.member(name).allows("string") and _NO_TEXTS.match(said) is None
         is_text = is_text and not (line[2].islower() and any(" " in part for part in held))
@@ -550,7 +560,7 @@ def _other_text(prose: str, shape: Shape, value: Callable[[], Any]) -> str | Non
     if not units:
         return None
     words = {word for name in shape.named for word in name_words(name)}
-    words.update(str(part).casefold() for parts in _leaves(value(), shape).values() for part in parts)
+    words.update(str(part).casefold() for parts in answer.leaves.values() for part in parts)
     for unit, found in units.items():
         if other_unit(words, unit):
             return f"the text after it gives another unit: {_excerpt(prose, max(0, found.start() - _NEAR_UNIT))!r}"
@@ -566,26 +576,25 @@ def _has_amount(unit: re.Match[str], shape: Shape) -> bool:
     return any(each.search(unit.string, *place) for each in (_AMOUNTS, _naming(tuple(shape.named))[0]))
 
 
-def _differs_from(prose: str, at: int, shape: Shape, value: Callable[[], Any]) -> bool:
+def _differs_from(prose: str, at: int, answer: Answer) -> bool:
     """Return whether the paragraph at `at` contains anything other than values of the answer."""
     body = prose[at : at + _NEAR_SENTENCE].strip().split("\n\n")[0]
-    held = " ".join(_said(part) for parts in _leaves(value(), shape).values() for part in parts)
+    held = " ".join(_said(part) for parts in answer.leaves.values() for part in parts)
     return any(word.casefold() not in held for word in _TOKEN.findall(body))
 
 
-def contradiction_in(comments: str, shape: Shape, value: Callable[[], Any]) -> Issue | None:
+def contradiction_in(comments: str, answer: Answer) -> Issue | None:
     """Return the issue for a comment in the value that gives one of its fields a different value:
     `// explicit: true`.
     """
-    if not shape.named:
+    if not answer.shape.named:
         return None
     said = _COMMENTED_OUT.sub("", _MARKS.sub("", comments))
-    if not (MAY_REMARK.may_match(said) or may_claim(said, shape.named)):
+    if not (MAY_REMARK.may_match(said) or may_claim(said, answer.shape.named)):
         return None
-    tagger = cache(lambda: _tagger(shape, value()))
-    if (doubted := doubt_in(said, tagger, named=True)) is not None:
+    if (doubted := doubt_in(said, answer.tagger, named=True)) is not None:
         return Issue("$", "leftover", f"a comment says that it is not to be trusted: {_excerpt(doubted, 0)!r}")
-    claim = _claim_in(said, tagger)
+    claim = _claim_in(said, answer)
     return None if claim is None else Issue("$", "leftover", f"a comment {claim}")
 
 
@@ -616,15 +625,15 @@ _FIELD_LINE: Final = expression(
 _KEY_LINE: Final = expression(r"^[ \t]{0,8}([^\W\d][\w -]{0,60}?)[ \t]{0,4}[:：](?=[ \t]|$)([^\n]*)", re.M)
 
 
-def _other_lines(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
+def _other_lines(prose: str, answer: Answer) -> str | None:
     """Return an answer in `key: value` lines: all required keys, at least two, and other values."""
     if ":" not in prose and "：" not in prose:
         return None
-    lines = {shape.name_of(found[1]): found[2] for found in _KEY_LINE.finditer(prose)}
+    lines = {answer.shape.name_of(found[1]): found[2] for found in _KEY_LINE.finditer(prose)}
     written = {name: said for name, said in lines.items() if name is not None}
-    if len(written) < _FEWEST_LINES or not shape.required <= written.keys():
+    if len(written) < _FEWEST_LINES or not answer.shape.required <= written.keys():
         return None
-    if all(_is_own(said, name, shape, value) for name, said in written.items()):
+    if all(_is_own(said, name, answer) for name, said in written.items()):
         return None
     return f"another answer follows it, in lines: {', '.join(sorted(written))[:60]}"
 
@@ -663,16 +672,17 @@ def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str, str]]:
     return re.compile(in_words, re.I), spelled
 
 
-def _other_items(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
+def _other_items(prose: str, answer: Answer) -> str | None:
     """Return a line that lists other items of a list of strings, as in `Tags: screen, damage`."""
-    lists = [name for name, part in shape.named.items() if part.allows("array") and part.element(0).allows("string")]
+    named = answer.shape.named
+    lists = [name for name, part in named.items() if part.allows("array") and part.element(0).allows("string")]
     if not lists or (any_name := _naming(tuple(lists))[0]).search(prose) is None:
         return None
     for sentence in SENTENCE.split(prose):
         for found in any_name.finditer(sentence[:_NEAR_SENTENCE]):
             if (listed := _ITEMS.match(sentence, found.end())) is None:
                 continue
-            held = {str(part).casefold() for part in _leaves(value(), shape).get(fold(found[0]), ())}
+            held = {str(part).casefold() for part in answer.held(found[0])}
             items = {item.casefold() for item in _COMMA.split(listed[1])}
             if not held or len(items & held) not in (0, len(items)):
                 return f"the text after it gives {found[0]!r} another value: {_excerpt(sentence, 0)!r}"

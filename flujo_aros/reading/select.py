@@ -1262,11 +1262,12 @@ class Search(Generic[T]):
             apart = [c for c in self.found if c is not candidate and c.end <= len(self.text)]
             others = [_span(c) for c in apart if c.start <= candidate.start or not self._is_words(c)]
         span, valid, draft, edits = _span(candidate), candidate.valid, candidate.draft, candidate.edits
-        value = partial(as_json, None if valid is None else valid.value, draft.value if draft else None)
+        read = partial(as_json, None if valid is None else valid.value, draft.value if draft else None)
+        answer = remainder.Answer(self.shape, read)
         comments = [self.text[e.start : e.end] for e in edits if e.code == "comment"] if edits else []
-        if comments and (said := remainder.contradiction_in("\n".join(comments), self.shape, value)) is not None:
+        if comments and (said := remainder.contradiction_in("\n".join(comments), answer)) is not None:
             return said
-        return remainder.prose_rest(self.text[: self.scanner.ended_at], span, others, self.shape, value)
+        return remainder.prose_rest(self.text[: self.scanner.ended_at], span, others, answer)
 
     # --- rejecting --------------------------------------------------------------------------------------------
 

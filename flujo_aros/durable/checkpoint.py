@@ -12,9 +12,8 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final
 
-import sqlalchemy as sa
 from dbos import DBOS
 from dbos import _sys_db as internals  # pyright: ignore[reportPrivateUsage]
 from dbos import error as engine_errors
@@ -29,48 +28,40 @@ _PARAMETERS: Final = ("result", "completed_at_epoch_ms", "conn")
 _SERIALIZER: Final = JsonSerializer()
 
 
-class EngineRows(Protocol):
-    """The parts of DBOS's system database that are used here."""
-
-    engine: sa.Engine
-
-    def _record_operation_result_txn(
-        self, result: Mapping[str, Any], completed_at_epoch_ms: int, conn: sa.Connection
-    ) -> None:
-        """Record a step as a part of this transaction, if this execution owns the workflow."""
-
-
-def rows_of(dbos: DBOS) -> EngineRows:
+def rows_of(dbos: DBOS) -> internals.SystemDatabase:
     """Return the engine's own rows. Raises `UsageError` if this release stores steps in an unknown format."""
     rows = dbos._sys_db  # pyright: ignore[reportPrivateUsage]
     record = getattr(rows, "_record_operation_result_txn", None)
     known = callable(record) and tuple(inspect.signature(record).parameters)[: len(_PARAMETERS)] == _PARAMETERS
     if not known or not callable(getattr(internals, "db_retry", None)):
         raise unsupported("stores steps in an unknown format")
-    return cast("EngineRows", rows)
+    return rows
 
 
 class Checkpoints:
     """The calls of one run, kept as steps of the workflow that executes it."""
 
-    def __init__(self, rows: EngineRows, store: Store, run: RunRow) -> None:
+    def __init__(self, rows: internals.SystemDatabase, store: Store, run: RunRow) -> None:
         self._rows = rows
         self._store = store
         self._run = run
 
     async def __call__(self, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
         """Make a call and record it. Its id is assigned at once, so the order of completion does not matter."""
-        step: dict[str, Any] = {
-            "workflow_uuid": self._run.workflow_id,
-            "function_id": DBOS.reserve_step().step_id,
-            "function_name": key,
-            "error": None,
-            "serialization": NAME,
-            "started_at_epoch_ms": _now(),
-            "child_workflow_id": None,
-        }
+        own_id, started = DBOS.reserve_step().step_id, _now()
         record = await make()
         ended = _now()  # every attempt uses the same id: a different id would be a different step
+
+        step: internals.OperationResultInternal = {
+            "workflow_uuid": self._run.workflow_id,
+            "function_id": own_id,
+            "function_name": key,
+            "output": _SERIALIZER.serialize(record),
+            "error": None,
+            "serialization": NAME,
+            "started_at_epoch_ms": started,
+            "child_workflow_id": None,
+        }
 
         @internals.db_retry()  # as DBOS does: a paid reply is kept until the database is back
         def write(starts: Sequence[Mapping[str, Any]]) -> None:
@@ -78,7 +69,6 @@ class Checkpoints:
                 self._rows._record_operation_result_txn(step, ended, connection)  # pyright: ignore[reportPrivateUsage]
                 self._store.add_starts(connection, self._run.run_id, self._run.epoch, starts)
 
-        step["output"] = _SERIALIZER.serialize(record)
         try:
             await keep(write)
         except engine_errors.DBOSWorkflowConflictIDError as error:

@@ -29,7 +29,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from flujo_aros.configured import reject_unknown_options
 from flujo_aros.database import add_functions, database_url
-from flujo_aros.durable.checkpoint import Checkpoints, EngineRows, draw_ids, rows_of
+from flujo_aros.durable.checkpoint import Checkpoints, draw_ids, rows_of
 from flujo_aros.durable.handle import DurableHandle
 from flujo_aros.durable.limits import SharedLimits
 from flujo_aros.durable.liveness import Liveness, dequeue_while, listen_to, liveness
@@ -133,7 +133,6 @@ class Durable:
         self._launched = False
         self._versions: WeakKeyDictionary[Runner, str] = WeakKeyDictionary()
         self._dbos: DBOS
-        self._engine_rows: EngineRows
         self._queues: Sequence[str] = ()
         self._local: dict[str, _Local] = {}
         self._active: dict[str, _Active] = {}

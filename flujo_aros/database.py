@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, cast
 
-from flujo_aros.errors import UsageError, other_release
+from flujo_aros.errors import UsageError, file_errors, other_release
 from flujo_aros.lazy import naming_extra
 from flujo_aros.redaction import without_secrets
 
@@ -233,12 +233,9 @@ def _prepare_file(url: URL, noun: str, missing: str | None) -> None:
     file = Path(str(url.database))
     if missing is not None and not file.exists():
         raise UsageError(f"there is no {noun} at {file}: {missing}")
-    try:
+    with file_errors(f"the {noun} {file} cannot be created", "; name a file in another place"):
         make_folder_of(file)
         new = make_private(file)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UsageError(f"the {noun} {file} cannot be created: {reason}; name a file in another place") from error
     if not new:
         _keep_private(file, noun)
 

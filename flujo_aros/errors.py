@@ -17,7 +17,8 @@ never wrapped.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -110,6 +111,15 @@ class UsageError(ArosError, ValueError):
         self.key = key
         self.code = code
         self.suggestion = suggestion or getattr(message, "suggestion", None)
+
+
+@contextmanager
+def file_errors(what: str, hint: str = "") -> Generator[None]:
+    """Raise an `OSError` of the block as a `UsageError` that says what is impossible, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{what}: {error.strerror or error}{hint}") from error
 
 
 class ContractError(UsageError):

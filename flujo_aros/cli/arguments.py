@@ -15,7 +15,7 @@ from flujo_aros.blueprint.files import SUFFIXES, not_utf8
 from flujo_aros.cli.commands import Deps, Limits, Models, Run, Submit, Worker
 from flujo_aros.cli.screen import say, stdout_reserved
 from flujo_aros.contract import Contract, compile_contract, compile_schema, require_keywords, written_contract
-from flujo_aros.errors import BlueprintError, ContractError, UsageError, raised_words
+from flujo_aros.errors import BlueprintError, ContractError, UsageError, file_errors, raised_words
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.modules import (
     SUFFIX,
@@ -154,10 +154,8 @@ def _text_or_content(source: str) -> Any:
             why = "its path does not end in a known suffix, such as .png or .pdf; download it first, and pass @FILE"
             raise UsageError(f"--input: {source[1:]} is not the URL of an image, audio, video or document: {why}")
         return found
-    try:
+    with file_errors(f"--input: cannot read {source[1:]!r}"):
         content = content_file(Path(source[1:]))
-    except OSError as error:
-        raise UsageError(f"--input: cannot read {source[1:]!r}: {error.strerror or error}") from error
     return given_input(source) if content is None else content
 
 
@@ -187,10 +185,8 @@ def given_text(source: str, option: str = "--input") -> str:
 
 def file_text(name: str, option: str, hint: str = "") -> str:
     """Return the text of a file. Raises `UsageError` naming the option that asked for it."""
-    try:
+    with file_errors(f"{option}: cannot read {name!r}", hint):
         data = Path(name).read_bytes()
-    except OSError as error:
-        raise UsageError(f"{option}: cannot read {name!r}: {error.strerror or error}{hint}") from error
     return _decode(data, name)
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
@@ -37,7 +37,7 @@ from flujo_aros.cli.interrupt import Interrupted, run_until_signal
 from flujo_aros.cli.plan import with_positions
 from flujo_aros.cli.screen import STDOUT, say, stderr_console, stdout_reserved
 from flujo_aros.cli.shown import new_mask, without_secrets
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import UsageError, file_errors
 from flujo_aros.evals.cases import Case, CaseFile
 from flujo_aros.evals.stop import Stop, run_all
 from flujo_aros.pipeline.model import Pipeline
@@ -78,10 +78,8 @@ class ResultsFile:
         """Whether the lines go to stdout, where no later command finds them."""
 
     def __enter__(self) -> Self:
-        try:
+        with self._file_errors():
             self._file = self._open_results()
-        except OSError as error:
-            raise self._unusable(error) from error
         return self
 
     def _open_results(self) -> TextIOWrapper:
@@ -109,18 +107,15 @@ class ResultsFile:
         done: dict[str, Done] = {}
         places: dict[str, tuple[int, int]] = {}
         number = at = 0
-        try:
-            with self.path.open("rb") as lines:
-                for number, line in enumerate(lines, start=1):
-                    if not line.endswith(b"\n"):
-                        break
-                    key, done[key] = self._row(number, line)
-                    places[key] = (at, len(line))
-                    at += len(line)
-                if len(places) < number:
-                    self._replace(_read_at(lines, place) for place in places.values())
-        except OSError as error:
-            raise self._unusable(error) from error
+        with self._file_errors(), self.path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.endswith(b"\n"):
+                    break
+                key, done[key] = self._row(number, line)
+                places[key] = (at, len(line))
+                at += len(line)
+            if len(places) < number:
+                self._replace(_read_at(lines, place) for place in places.values())
         return done
 
     def add(self, row: Case, result: dict[str, Any]) -> None:
@@ -173,8 +168,8 @@ class ResultsFile:
             message = f"--output: line {number} of {str(self.path)!r} is not a result of a batch; use another file"
             raise UsageError(message) from error
 
-    def _unusable(self, error: OSError) -> UsageError:
-        return UsageError(f"--output: cannot write {str(self.path)!r}: {error.strerror or error}")
+    def _file_errors(self) -> AbstractContextManager[None]:
+        return file_errors(f"--output: cannot write {str(self.path)!r}")
 
 
 def _read_at(file: IO[bytes], place: tuple[int, int]) -> bytes:

@@ -32,7 +32,7 @@ from flujo_aros.cli.shown import new_mask, show_traceback, without_secrets
 from flujo_aros.contract import Invalid, compile_schema
 from flujo_aros.ensemble.log import LogEvent
 from flujo_aros.ensemble.views import stage_line
-from flujo_aros.errors import ContractError, UsageError
+from flujo_aros.errors import ContractError, file_errors
 from flujo_aros.json_data import References
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus
@@ -233,11 +233,9 @@ def save_paused(
     paused = None if result.paused is None else result.paused.to_dict()
     saved: dict[str, Any] = {"blueprint": str(blueprint.resolve()), "paused": paused}
     saved |= {name: dict(each) for name, each in more.items() if each is not None}
-    try:
+    what = f"the run has paused, and its state cannot be written to {str(file)!r}"
+    with file_errors(what, "; name another file with --state"):
         _write_private(file, json.dumps(saved, ensure_ascii=False, indent=2) + "\n")
-    except OSError as error:
-        why = f"its state cannot be written to {str(file)!r}: {error.strerror or error}"
-        raise UsageError(f"the run has paused, and {why}; name another file with --state") from error
     return file
 
 

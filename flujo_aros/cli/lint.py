@@ -31,7 +31,7 @@ from flujo_aros.cli.screen import (
     write_file,
 )
 from flujo_aros.cli.shown import without_commands
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import UsageError, file_errors
 from flujo_aros.lint.check import Options, Report, lint_files, read_baseline, write_baseline
 from flujo_aros.lint.edits import Applicability, unified_diff
 from flujo_aros.lint.formats import list_fixes, summary_line, to_github, to_json, to_sarif, write_text
@@ -197,11 +197,9 @@ def init_command(options: Init) -> None:
         text = _BOUNDS.sub("", text)
     parse_blueprint(text, source=str(file))  # so that the file is valid whatever the model is called
     schema = file.with_name(SCHEMA_FILE)
-    try:
+    with file_errors(f"cannot write {str(file)!r}"):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {str(file)!r}: {error.strerror or error}") from error
     if not schema.exists():
         write_schema(schema)
     say(f"wrote {file} and {schema}\n\nnext:")

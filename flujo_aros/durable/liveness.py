@@ -25,7 +25,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from flujo_aros.durable.serializer import unsupported
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import file_errors
 
 
 class FileLocks:
@@ -49,14 +49,10 @@ class FileLocks:
                 self._held.close()  # the file was removed: other processes consider this one dead
                 self._held = None
                 return False
-            try:
+            what = f"the folder {str(self._folder)!r} cannot be written"
+            with file_errors(what, "; workers use it to detect which of them are alive"):
                 self._folder.mkdir(exist_ok=True)
                 taken = self._own.open("ab")
-            except OSError as error:
-                raise UsageError(
-                    f"the folder {str(self._folder)!r} cannot be written: {error.strerror or error}; "
-                    "workers use it to detect which of them are alive"
-                ) from error
             try:
                 fcntl.flock(taken, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:  # another process is checking it

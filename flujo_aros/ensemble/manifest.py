@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from flujo_aros.configured import Configured, option_error
 from flujo_aros.contract import Output
-from flujo_aros.errors import ContractError, Hint, UsageError
+from flujo_aros.errors import ContractError, Hint, UsageError, file_errors
 from flujo_aros.spelling import nearest
 
 _KIND: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
@@ -138,10 +138,10 @@ def read_manifest(given: Manifest | dict[str, Any] | str | Path) -> Manifest:
     source = "manifest"
     if not isinstance(given, dict):
         source = str(given)
+        with file_errors(f"cannot read {source}"):
+            data = Path(given).read_bytes()
         try:
-            given = yaml.safe_load(Path(given).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise UsageError(f"cannot read {source}: {error.strerror or error}") from error
+            given = yaml.safe_load(data.decode("utf-8"))
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise UsageError(f"{source}: invalid YAML: {error}") from error
         if not isinstance(given, dict):

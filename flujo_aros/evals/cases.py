@@ -19,7 +19,7 @@ import yaml
 from pydantic_core import to_jsonable_python
 
 from flujo_aros.blueprint.files import not_utf8
-from flujo_aros.errors import BlueprintError, UsageError
+from flujo_aros.errors import BlueprintError, UsageError, file_errors
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.reading.node import parse_finite_float, reject_constant
@@ -206,10 +206,8 @@ def _listed(problems: Sequence[str]) -> str:
 
 def _seekable(source: str, option: str) -> IO[bytes]:
     """Return the file; for a pipe or stdin a copy, since it is read more than once."""
-    try:
+    with file_errors(f"{option}: cannot read {source!r}"):
         file = sys.stdin.buffer if source == "-" else Path(source).open("rb")  # noqa: SIM115 - as below
-    except OSError as error:
-        raise UsageError(f"{option}: cannot read {source!r}: {error.strerror or error}") from error
     if source != "-" and file.seekable():
         return file
     copy = tempfile.SpooledTemporaryFile(max_size=_SPOOLED)  # noqa: SIM115 - whoever reads it closes it
@@ -345,11 +343,11 @@ def _dataset_of(file: str | Path, option: str) -> tuple[list[Case], tuple[str, .
     if not isinstance(cast("object", file), (str, Path)):
         raise UsageError(f"{option}: expected the path of a pydantic-evals dataset, not {file!r}")
     path = Path(file)
+    with file_errors(f"{option}: cannot read {str(file)!r}"):
+        data = path.read_bytes()
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = data.decode("utf-8-sig")
         found = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
-    except OSError as error:
-        raise UsageError(f"{option}: cannot read {str(file)!r}: {error.strerror or error}") from error
     except (ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{option}: {str(file)!r} cannot be read: {' '.join(str(error).split())}") from error
     cases = found.get("cases") if is_dict(found) else None
@@ -412,10 +410,8 @@ def write_dataset(cases: Iterable[Case], file: str | Path, *, name: str | None =
         if as_json
         else yaml.safe_dump(dataset, allow_unicode=True, sort_keys=False, width=120)  # pyright: ignore[reportUnknownMemberType]
     )
-    try:
+    with file_errors(f"cannot write {str(file)!r}"):
         Path(file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {str(file)!r}: {error.strerror or error}") from error
     return len(written)
 
 

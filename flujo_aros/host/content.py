@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import BaseModel, TypeAdapter
 
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import UsageError, file_errors
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import UserContent
@@ -222,10 +222,9 @@ def _content_of_file(name: str, folder: Path) -> object:
             f"the file {name!r} is outside {str(folder)!r}: an input may only name files in the folder of its own file"
         )
     try:
-        content = content_file(file)
-        return file.read_text("utf-8-sig") if content is None else content
-    except OSError as error:
-        raise UsageError(f"cannot read the file {name!r} in {str(folder)!r}: {error.strerror or error}") from error
+        with file_errors(f"cannot read the file {name!r} in {str(folder)!r}"):
+            content = content_file(file)
+            return file.read_text("utf-8-sig") if content is None else content
     except UnicodeDecodeError as error:
         raise UsageError(
             f"the file {name!r} is not UTF-8 text, and its suffix is not that of an image, audio, video or document"

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias, cast
 from flujo_aros.blueprint.document import MAX_CHARS, Node
 from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.blueprint.load import inspect_blueprint
-from flujo_aros.errors import Place, UsageError
+from flujo_aros.errors import Place, UsageError, file_errors
 from flujo_aros.lint.edits import Applicability, Finding, Fixed, Positions, Severity, fix_text
 from flujo_aros.lint.rule import Rule, Subject
 from flujo_aros.lint.rules import RULES
@@ -167,10 +167,8 @@ def write_baseline(file: Path, findings: Iterable[tuple[str, Finding]]) -> None:
     """Write the findings, each with its path, as the new baseline. Raises `UsageError` if it cannot be written."""
     counts = Counter(key_of(path, finding) for path, finding in findings)
     entries = [{**dict(zip(_KEYS, key, strict=True)), "count": counts[key]} for key in sorted(counts)]
-    try:
+    with file_errors(f"the baseline {str(file)!r} cannot be written"):
         file.write_text(json.dumps({"version": VERSION, "findings": entries}, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"the baseline {str(file)!r} cannot be written: {error.strerror or error}") from error
 
 
 def beyond(known: Mapping[Key, int], path: str, findings: Sequence[Finding]) -> list[Finding]:
@@ -326,12 +324,12 @@ def _imported_files(root: Node, folder: Path | None) -> list[Path]:
 
 def _read(path: Path) -> str | Linted:
     """Return the text of a file with its original line ends; a file that is not text is a finding."""
+    with file_errors(f"{path} cannot be read"):
+        data = path.read_bytes()
     try:
-        return path.read_bytes().decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         problem = not_utf8(error.object, error.start)
         place = problem.place or Place(1, 1)
         finding = Finding(UnreadableYaml.code, UnreadableYaml.severity, problem.message, place, place)
         return Linted(str(path), "", (finding,), "")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error

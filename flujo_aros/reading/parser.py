@@ -714,6 +714,11 @@ class Parser:
             inside = self.text[end.start : end.stop]
             quotes = self.text[end.start - 1 : end.start], self.text[end.after - 1 : end.after]
             if strings.is_doubtful(code, inside, quotes, element=self.stack[-1].kind != OBJECT):
+                after_blanks = self._blank_end(end.after)
+                self._await_character(after_blanks)
+                if after_blanks == len(self.text):
+                    words = "the text is cut off after a quote that may be inside the string or may end it"
+                    raise self._stop(words, "truncated", Reason.TRUNCATED, at=start)
                 raise self._stop("a quote that may be inside the string or may end it", "unsure-quotes", at=start)
             self._log(code, risk, start, stop, after)
 

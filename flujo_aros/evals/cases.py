@@ -373,16 +373,19 @@ def _of_dataset(number: int, written: Any, where: str) -> Case:
     if unknown:
         raise UsageError(f"{where} has the key {unknown[0]!r}; known are {', '.join(_CASE_KEYS)}")
     metadata = written.get("metadata")
-    own: Any = metadata.get("aros", {}) if is_dict(metadata) else {}
-    expected = written.get("expected_output")
+    noted = metadata.get("aros") if is_dict(metadata) else None
+    own = noted if is_dict(noted) else {}
+    expected = UNLABELLED if (output := written.get("expected_output")) is None else output
     for each in written.get("evaluators") or ():
         if is_dict(each) and "Equals" in each:
             value: Any = each["Equals"]
-            expected = value.get("value") if is_dict(value) else value
+            if is_dict(value) and "value" not in value:
+                raise UsageError(f"{where}: `Equals` has no `value`; write {{Equals: {{value: …}}}}")
+            expected = value["value"] if is_dict(value) else value
     content = _plain({"inputs": written["inputs"], "context": own.get("context")})
     return Case(
         _plain(written["inputs"]),
-        UNLABELLED if expected is None else _plain(expected),
+        expected if expected is UNLABELLED else _plain(expected),
         written.get("name") or number,
         own.get("context") or {},
         own.get("check"),
@@ -423,10 +426,14 @@ def _as_dataset(case: Case) -> dict[str, Any]:
     if any(own.values()):
         kept = {key: value for key, value in own.items() if value}
         metadata = {**(metadata if is_dict(metadata) else {}), "aros": kept}
-    written = {"name": str(case.id), "inputs": case.input, "metadata": metadata}
-    if case.expected is not UNLABELLED:
+    written = {"name": str(case.id), "inputs": case.input}
+    if metadata is not None:
+        written["metadata"] = metadata
+    if case.expected is None:  # an `expected_output` of null is none
+        written["evaluators"] = [{"Equals": {"value": None}}]
+    elif case.expected is not UNLABELLED:
         written["expected_output"] = case.expected
-    return {key: value for key, value in written.items() if value is not None}
+    return written
 
 
 def as_cases(given: Iterable[Case | Mapping[str, Any] | tuple[Any, Any]]) -> Sequence[Case]:

@@ -48,17 +48,18 @@ def test_a_dataset_of_pydantic_evals_is_read(tmp_path: Path) -> None:
 def test_a_written_dataset_is_read_back(tmp_path: Path, suffix: str) -> None:
     cases = [
         Case("a", {"n": 1}, "x", {"lang": "de"}, "output.n > 0", {"level": "easy"}),
-        Case({"text": "é"}, None if suffix == "" else UNLABELLED, "y"),
+        Case({"text": "é"}, UNLABELLED, "y"),
+        Case(None, None, "z"),
     ]
     file = tmp_path / f"rows{suffix}"
-    assert write_dataset(cases, file) == 2
+    assert write_dataset(cases, file) == 3
     written = yaml.safe_load(file.read_text(encoding="utf-8"))
     assert (written["name"], written["cases"][0]["inputs"], written["cases"][0]["expected_output"]) == (
         "rows",
         "a",
         {"n": 1},
     )
-    one, two = read_dataset(file)
+    one, two, three = read_dataset(file)
     assert (one.input, one.expected, one.id, one.context, one.check) == (
         "a",
         {"n": 1},
@@ -67,6 +68,7 @@ def test_a_written_dataset_is_read_back(tmp_path: Path, suffix: str) -> None:
         cases[0].check,
     )
     assert (two.input, two.expected) == ({"text": "é"}, UNLABELLED)
+    assert (three.input, three.expected) == (None, None)
 
 
 def test_a_file_in_the_place_of_the_cases_is_reported(tmp_path: Path) -> None:
@@ -81,6 +83,10 @@ def test_a_file_in_the_place_of_the_cases_is_reported(tmp_path: Path) -> None:
         ("cases: [{name: a}]", "case 0 has no `inputs`"),
         ("cases: [{inputs: a, expected: b}]", "case 0 has the key 'expected'; known are name, inputs"),
         ("cases: [", "cannot be read"),
+        (
+            "cases: [{inputs: a, evaluators: [{Equals: {category: bug}}]}]",
+            "case 0: `Equals` has no `value`; write {Equals: {value: …}}",
+        ),
     ],
 )
 def test_an_invalid_dataset_is_reported_with_its_place(tmp_path: Path, text: str, words: str) -> None:

@@ -216,6 +216,23 @@ class Editor:
                 edits.append(Edit(line - len(newline) if before is None else before, after, ""))
         return (replace(edits[0], text=edits[0].text + "".join(joined)), *edits[1:])
 
+    def unwrap(self, holder: Node, name: str) -> tuple[Edit, ...]:
+        """Write the mapping under the only key of a mapping in its place, with that key as its `name`; no edit if they
+        are in another form.
+        """
+        inner, start = holder.members[name], self.key(holder, name)
+        at, end = self.start(inner), self.end(inner)
+        if len(holder.keys) > 1 or self.is_shared(holder, name) or not self.text.startswith(f"{name}:", start):
+            return ()
+        if self.is_flow(inner):
+            opens, closes = ("", [Edit(end - 1, end, "")]) if self.is_flow(holder) else ("{", [])
+            direct = not self.text[start + len(name) + 1 : at].strip()
+            return (Edit(start, at + 1, f"{opens}name: {name}, "), *closes) if direct else ()
+        deeper = " " * (inner.place.column - holder.keys[name].column)
+        lines = [self.positions.starts[line - 1] for line in range(inner.place.line, inner.end.line + 1)]
+        dedents = [Edit(line, line + len(deeper), "") for line in lines if self.text.startswith(deeper, line)]
+        return Edit(start, start + len(name) + 1, f"name: {name}"), *dedents
+
     def append_scalar(self, sequence: Node, value: str) -> Edit | None:
         """Append a scalar to a list that is not empty."""
         if not sequence.elements or self.is_anchored(sequence):

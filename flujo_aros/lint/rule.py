@@ -388,15 +388,15 @@ class Subject:
     @cached_property
     def moved(self) -> Mapping[Problem, Fix]:
         """The fix of each unknown key that belongs elsewhere in its step: `until` and others beside `loop:` or `map:`,
-        under which its line is moved, `for_each`, `as` and `do`, which become a map, and `if`, which becomes a
-        conditional.
+        under which its line is moved, `for_each`, `as` and `do`, which become a map, `if`, which becomes a
+        conditional, and the name of a step above its keys, which becomes its `name`.
 
         It is safe because the loader then accepts the key, and reports nothing new.
         """
         known = {(each.path, each.message) for each in self.inspected.findings}
         found: dict[Problem, Fix] = {}
         for problem in self.inspected.findings:
-            fix = self._moving(problem) or self._repeating(problem) or self._branching(problem)
+            fix = self._moving(problem) or self._repeating(problem) or self._branching(problem) or self._naming(problem)
             if fix is not None:
                 left = {(each.path, each.message) for each in self._inspected_after(fix.edits).findings}
                 if left < known and (problem.path, problem.message) not in left:
@@ -417,6 +417,17 @@ class Subject:
         into = "loop" if "loop" in holder.members else "map"
         edits = self.editor.move_line(holder, key, into, meant)
         return Fix(f"Move it under `{into}:` as `{meant}`", edits) if edits else None
+
+    def _naming(self, problem: Problem) -> Fix | None:
+        """Write the keys of a step beside its name, not below it."""
+        place = problem.place or Place(1, 1)
+        holder = self._mappings.get((place.line, place.column))
+        key = problem.path.rpartition(".")[2]
+        inner = holder.members.get(key) if holder is not None else None
+        if holder is None or inner is None or inner.keys.keys().isdisjoint(("uses", "agent", "kind")):
+            return None
+        edits = self.editor.unwrap(holder, key)
+        return Fix(f"Write `name: {key}`, and the keys of the step beside it", edits) if edits else None
 
     def _unnaming(self, holder: Node, named: Node, body: Node) -> tuple[Sequence[Edit], Sequence[Edit]] | None:
         """Write `item` in the body for the name that `as` gives to the element of a map, and remove the line of the

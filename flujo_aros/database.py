@@ -140,17 +140,26 @@ def _missing_columns(connection: Connection, metadata: MetaData) -> list[Column[
     return [column for column in every if (column.table.name, column.name) not in there]
 
 
-def check_version(
-    connection: Connection, column: Column[int], known: int, what: str, *, earlier: str | None = None
+def make_tables(
+    engine: Engine, version: Column[int], known: int, contents: str, *, create: bool, earlier: str | None = None
 ) -> None:
-    """Store the version of new tables in this column. Raises `UsageError` about `what` if theirs is newer than the one
-    that is `known`; or older, if `earlier` says what to do then.
+    """Create the tables, of which one has the column with their version. Tables of an earlier version are upgraded.
+
+    Raises `UsageError` if theirs is newer than the one that is `known`; or older, if `earlier` says what to do then.
+    Without `create`, also for a database without these `contents`, which is left as it is.
     """
-    found = connection.execute(select(column)).scalar()
-    if found is None:
-        connection.execute(insert(column.table).values({column.name: known}))
-    elif found > known or (found < known and earlier is not None):
-        raise other_release(what, found, known, earlier=earlier or "")
+    where = f"the database {shown(engine.url)}"
+    with engine.begin() as connection:
+        exists = inspect(connection).has_table(version.table.name)
+        if not exists and not create:
+            raise UsageError(f"{where} contains no {contents}; is this the right URL?")
+        if not exists or earlier is None:
+            create_tables(connection, version.table.metadata)
+        found = connection.execute(select(version)).scalar()
+        if found is None:
+            connection.execute(insert(version.table).values({version.name: known}))
+        elif found > known or (found < known and earlier is not None):
+            raise other_release(where, found, known, earlier=earlier or "")
 
 
 def find_run(connection: Connection, ids: Column[str], newest: Column[float], run: str, where: str) -> str:

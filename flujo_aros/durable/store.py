@@ -23,7 +23,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.exc import SQLAlchemyError
 
-from flujo_aros.database import check_version, create_tables, find_run, open_engine, refusal, shown
+from flujo_aros.database import find_run, make_tables, open_engine, refusal, shown
 from flujo_aros.durable.serializer import STRANGER, RejectedRow, decoded, not_ours, of_ours
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import is_dict
@@ -268,7 +268,12 @@ class Store:
     def __init__(self, url: str, *, create: bool = True) -> None:
         self.url = url
         missing = None if create else "`aros run --durable` and `aros submit` create one; `aros runs` lists other runs"
-        self.engine = open_engine(url, "durable database", partial(self._make_tables, create=create), missing=missing)
+        earlier = "end its runs with that release, and use a new database here"
+        tables = partial(
+            make_tables, version=INFO.c.format, known=FORMAT, contents="durable runs", create=create, earlier=earlier
+        )
+        self.engine = engine = open_engine(url, "durable database", tables, missing=missing)
+        self.shown, self.is_sqlite = shown(engine.url), engine.dialect.name == "sqlite"
         schema = None if self.is_sqlite else "dbos"
         self._workflows = sa.table("workflow_status", *map(sa.column, _WORKFLOW), schema=schema)
         self._outputs = sa.table("operation_outputs", *map(sa.column, _OUTPUT), schema=schema)
@@ -276,17 +281,6 @@ class Store:
             "" if self.is_sqlite else " FOR SHARE"  # in SQLite, a writing statement locks the entire file
         )
         self._start, self._settle = sa.text(_START.format(mine=mine)), sa.text(_SETTLE.format(mine=mine))
-
-    def _make_tables(self, engine: sa.Engine, *, create: bool) -> None:
-        self.engine, self.shown, self.is_sqlite = engine, shown(engine.url), engine.dialect.name == "sqlite"
-        with self.connection() as connection:
-            exists = sa.inspect(connection).has_table(INFO.name)
-            if not exists and not create:
-                raise UsageError(f"the database {self.shown} contains no durable runs; is this the right URL?")
-            if not exists:
-                create_tables(connection, _META)
-            earlier = "end its runs with that release, and use a new database here"
-            check_version(connection, INFO.c.format, FORMAT, f"the database {self.shown}", earlier=earlier)
 
     @contextmanager
     def connection(self) -> Generator[sa.Connection]:

@@ -22,7 +22,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
 from flujo_aros.configured import reject_unknown_options
-from flujo_aros.database import cause, database_url, find_run, open_engine, shown
+from flujo_aros.database import cause, database_url, find_run, make_tables, open_engine, shown
 from flujo_aros.errors import UsageError
 from flujo_aros.events import Event, RunStarted
 from flujo_aros.recovery import Achieved, Evidence
@@ -30,6 +30,7 @@ from flujo_aros.settings import DEFAULT_JOURNAL, OFF
 from flujo_aros.telemetry.health import Health, Span, diagnose
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.records import (
+    ABOUT,
     ASKS,
     CONTRACTS,
     NOTES,
@@ -41,6 +42,7 @@ from flujo_aros.telemetry.records import (
     TABLES,
     USED,
     VALUES,
+    VERSION,
     Chapter,
     JournalAsk,
     JournalNote,
@@ -56,7 +58,6 @@ from flujo_aros.telemetry.records import (
     Story,
     from_row,
     is_gone,
-    make_tables,
     to_row,
     usage_in,
 )
@@ -305,9 +306,8 @@ class Journal:
     ) -> None:
         self.url = url
         missing = None if create else "run a blueprint first, or set AROS_JOURNAL to another"
-        self._engine: sa.Engine = open_engine(
-            url, "journal", partial(make_tables, create=create), missing=missing, wait=_WAIT
-        )
+        tables = partial(make_tables, version=ABOUT.c.version, known=VERSION, contents="journal", create=create)
+        self._engine: sa.Engine = open_engine(url, "journal", tables, missing=missing, wait=_WAIT)
         self._engine_pid = os.getpid()
         self._mask = Mask.of_environment(secrets)
         self._writer = Writer(lambda: self.engine, self._mask)

@@ -32,14 +32,12 @@ from typing import (
 )
 
 from pydantic import BaseModel
-from sqlalchemy import BigInteger, Boolean, Column, Engine, Float, Index, Integer, MetaData, Row, Table, Text, inspect
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, Row, Table, Text
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from flujo_aros import events
 from flujo_aros.contract import Check, Contract, name_of
-from flujo_aros.database import check_version, create_tables, shown
-from flujo_aros.errors import UsageError
 from flujo_aros.json_data import value_place
 from flujo_aros.outcome import Issue
 from flujo_aros.recovery import Ladder, ladder_for
@@ -459,17 +457,6 @@ Index(
 
 OF_A_RUN: Final = tuple(table for table in TABLES.values() if "run_id" in table.c)
 """All tables with rows of runs."""
-
-
-def make_tables(engine: Engine, *, create: bool) -> None:
-    """Create the tables of a journal. Raises `UsageError` for a journal of a newer version, and without `create` for a
-    database without a journal, which is left as it is.
-    """
-    with engine.begin() as connection:
-        if not create and not inspect(connection).has_table(ABOUT.name):
-            raise UsageError(f"the database {shown(engine.url)} contains no journal; is this the right URL?")
-        create_tables(connection, METADATA)
-        check_version(connection, ABOUT.c.version, VERSION, "the journal")
 
 
 @dataclass(frozen=True, slots=True)

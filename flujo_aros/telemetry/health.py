@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from sqlalchemy import ColumnElement, Connection, Table, and_, case, func, or_, select, true
 
 from flujo_aros.outcome import Reason
+from flujo_aros.spelling import clip
 from flujo_aros.telemetry.formatting import NEXT, code_words, share_words
 from flujo_aros.telemetry.records import ASKS, READINGS, REPAIRS, RUNS, STAGES, STEPS, USED, is_gone, usage_in
 from flujo_aros.usage import Usage
@@ -30,6 +31,8 @@ class StepHealth:
     degraded: int
     seconds: float
     usage: Usage
+    error: str | None = None
+    """The most frequent error."""
 
     @property
     def trouble(self) -> float:
@@ -179,6 +182,7 @@ _ENOUGH: Final = 10
 """The minimum number of replies for advice."""
 _HARDLY: Final = 0.10
 _STAGE_RUNS: Final = 5
+_LONGEST_ERROR: Final = 200
 
 _ARRIVES: Final = {
     "string-to-number": ("arrives as text", "say in its description that it is a bare number"),
@@ -203,12 +207,23 @@ _ARRIVES: Final = {
 
 
 def advise(
+    steps: tuple[StepHealth, ...],
     models: tuple[ModelHealth, ...],
     repairs: tuple[RepairHealth, ...],
     stages: tuple[StageHealth, ...],
     first: _Rows,
 ) -> Iterator[Advice]:
     """Yield the recommendations, most serious first. `first` are the counted first replies."""
+    troubled = [step for step in steps if step.runs >= _ENOUGH and step.trouble > _OFTEN]
+    for step in troubled:
+        inner = (each.step for each in troubled if each.pipeline == step.pipeline)
+        caused = any(name.startswith(f"{step.step}/") for name in inner)
+        if step.error and not caused:
+            yield Advice(
+                "step",
+                f"step {step.step} of {step.pipeline} has no trustworthy value in {share_words(step.trouble)} of its "
+                f"runs, most often because of this: {clip(step.error, _LONGEST_ERROR)}",
+            )
     for model in models:
         if model.replies >= _ENOUGH and model.fallback_rate > FALLBACK_LINE:
             yield Advice(
@@ -355,9 +370,12 @@ def diagnose(connection: Connection, span: Span) -> Health:
     asks = count(ASKS, "model", "stage", sums=USED)
     faults = count(ASKS, "model", where=ASKS.c.fault.is_not(None))
     ran = count(STAGES, "stage", "outcome", where=STAGES.c.outcome != "skipped")
+    wrong = and_(STEPS.c.status.in_(("failed", "degraded")), STEPS.c.error.is_not(None))
+    errors = count(STEPS, "pipeline", "place", "error", where=wrong)
     edits = count(REPAIRS, "code", "risk", "place", "step_place", "model", where=REPAIRS.c.again.is_(False))
 
     first = [row for row in readings if row.stage == "first"]
+    worst_steps = tuple(_worst_steps(steps, errors))
     models = tuple(_models(asks, faults, first))
     repairs = tuple(_repairs(edits, readings))
     stages = tuple(_stages(ran, asks))
@@ -386,12 +404,12 @@ def diagnose(connection: Connection, span: Span) -> Health:
         rejected=_number(first, "outcome", "rejected"),
         repaired=_number(first, "trust", *_REPAIRED),
         wrapped=_number(first, "trust", _WRAPPED),
-        worst_steps=tuple(_worst_steps(steps)),
+        worst_steps=worst_steps,
         models=models,
         repairs=repairs,
         stages=stages,
         trend=tuple(_trend(span.starts, runs, steps, first)),
-        advice=tuple(advise(models, repairs, stages, first)),
+        advice=tuple(advise(worst_steps, models, repairs, stages, first)),
     )
 
 
@@ -413,7 +431,8 @@ def _models(asks: _Rows, faults: _Rows, first: _Rows) -> Iterator[ModelHealth]:
     yield from sorted(found, key=lambda model: (-model.trouble, -model.calls, model.model))
 
 
-def _worst_steps(steps: _Rows) -> Iterator[StepHealth]:
+def _worst_steps(steps: _Rows, errors: _Rows) -> Iterator[StepHealth]:
+    errors_of = _group_by(errors, "pipeline", "place")
     found = [
         StepHealth(
             pipeline=pipeline,
@@ -423,6 +442,7 @@ def _worst_steps(steps: _Rows) -> Iterator[StepHealth]:
             degraded=_number(rows, "status", "degraded"),
             seconds=sum(row.seconds or 0.0 for row in rows) / (sum(row.timed for row in rows) or 1),
             usage=_usage(rows),
+            error=next(iter(_counts(errors_of[pipeline, place], "error")), None),
         )
         for (pipeline, place), rows in _group_by(steps, "pipeline", "place").items()
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flujo_aros import Journal, Output, Runner, Step
+from flujo_aros import Call, Journal, Output, Parallel, Runner, Step
 from flujo_aros.telemetry.health import Health
 
 from .scripted import BAD, GOOD, MESSY, boat_agent, boat_step, model, pipeline
@@ -64,6 +64,21 @@ def test_a_frequent_repair_is_shown_with_its_place_share_and_advice(filled: Jour
         text.startswith("`crew` arrives as text in 50% of the accepted replies of model model-ask") for text in texts
     )
     assert any("54% of first replies" in text and "invalid" in text for text in texts)
+
+
+def test_advice_on_a_step_that_often_fails_has_its_most_frequent_error(journal: Journal) -> None:
+    def price(row: str) -> str:
+        if row:
+            raise ValueError(row)
+        return row
+
+    for row in ("", "another", *["no price"] * 8):
+        Runner(Parallel("both", {"a": Call("price", price)}), observers=[journal]).run_sync(row)
+    found = health(journal)
+    assert {step.step: step.failed for step in found.worst_steps} == {"both": 9, "both/a": 9, "both/a/price": 9}
+    (advice,) = found.advice
+    words = "step both/a/price of both has no trustworthy value in 90% of its runs, most often because of this: "
+    assert advice.text.startswith(f"{words}ValueError: no price")
 
 
 def test_only_one_step_or_model_may_be_looked_at(filled: Journal) -> None:

@@ -135,7 +135,7 @@ def check_ready(blueprint: Path, pipeline: Pipeline, max_cost: float | None = No
         source = unready[0].source
         text = read_text(blueprint) if source == str(blueprint) else ""
         raise BlueprintError(source, [step.problem for step in unready if step.source == source], text)
-    for error in unknown_local_models(blueprint, pipeline):
+    for error in unknown_models(blueprint, pipeline):
         raise error
     for step in pipeline.steps:
         _check_model(blueprint, step)
@@ -206,13 +206,13 @@ def with_positions(blueprint: Path, *, steps_only: bool = False) -> Generator[No
         raise BlueprintError(str(blueprint), [Problem(str(error), place, end=end)], text) from error
 
 
-def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError | UsageError]:
-    """Return one error for each file that names unknown local models, and one for each unknown model that an option or
-    a variable names. A program can serve such models, but `aros` cannot.
+def unknown_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError | UsageError]:
+    """Return one error for each file that names unknown local models or models without a provider, and one for each
+    such model that an option or a variable names. A program can serve unknown local models, but `aros` cannot.
     """
     from flujo_aros.host import local_name_error
 
-    wrong = [why for model in sorted(pipeline.models) if (why := local_name_error(model))]
+    wrong = [why for model in sorted(pipeline.models) if (why := local_name_error(model) or missing_provider(model))]
     # the file is readable: the pipeline was loaded from it
     written = _LOCAL.findall(blueprint.read_text(encoding="utf-8"))
     if not wrong and not any(map(local_name_error, written)):
@@ -233,14 +233,15 @@ def print_plan(
 ) -> None:
     """Print the plan on stdout, as the result. `with_bound` adds the maximum number of model calls of a run.
 
-    `deps` names what the tools of agents will see.
+    `deps` names what the tools of agents will see. Raises afterwards for a model without a provider, as a run does
+    at its start.
     """
     pipeline = loaded.pipeline
     plan: dict[str, Any] = plan_of(pipeline) | ({} if deps is None else {"deps": deps})
     plan["modules"] = loaded.modules
-    for error in unknown_local_models(blueprint, pipeline):
+    unknown = unknown_models(blueprint, pipeline)
+    for error in unknown:
         plan["warnings"] += str(error).splitlines()
-    plan["warnings"] += filter(None, map(missing_provider, plan["models"]))
     if with_bound:
         plan |= {"bound": _bound(pipeline)}
     if as_json:
@@ -252,6 +253,8 @@ def print_plan(
             if file is None and "." not in module and (found := find_beside(module, [blueprint.parent, Path()]))
         }
         _print_for_a_person(plan, stdout_console(), blueprint, {**beside, **loaded.files})
+    if any(map(missing_provider, pipeline.models)):  # no program can serve such a model, unlike an unknown local one
+        raise unknown[0]
 
 
 def plan_of(pipeline: Pipeline) -> dict[str, Any]:

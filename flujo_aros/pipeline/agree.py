@@ -14,7 +14,7 @@ from flujo_aros import host
 from flujo_aros.agreement import Agreement, Field, agree
 from flujo_aros.contract import Contract, Invalid, compile_schema
 from flujo_aros.errors import UsageError
-from flujo_aros.host import LOCAL_MODEL, AgentSpec
+from flujo_aros.host import LOCAL_MODEL, AgentSpec, find_name_error
 from flujo_aros.json_data import is_dict, is_integer, is_number
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.pipeline.fanout import FanOut
@@ -160,7 +160,10 @@ class Agree(PipelineStep):
             return models.asked
         if models is not None and not _are_strings(models):
             self.refuse(f"models must be a list of names of models, not {shown(models)}", "models")
-        return tuple(cast("Sequence[str]", models or ()))
+        names = tuple(cast("Sequence[str]", models or ()))
+        for why in filter(None, map(find_name_error, names)):
+            self.refuse(why, "models")
+        return names
 
     def _problems(self) -> Iterator[str]:
         if not list_of(PipelineStep)(self.readings):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -244,11 +245,20 @@ def test_plan_shows_models_contracts_ladder_and_inputs(aros: Aros, triage: str) 
         assert words in result.stdout
 
 
-def test_plan_warns_of_a_model_without_a_provider(aros: Aros, shop: Path) -> None:
-    text = "agents: {a: {model: '${MODEL:-my-model}'}}\nsteps: [{name: s, uses: agents.a}]\n"
+@pytest.mark.parametrize(
+    ("model", "code", "place"),
+    [("my-model", 4, "unnamed.yaml:1:21: "), ("${MODEL:-my-model}", 2, "")],
+)
+@pytest.mark.parametrize("command", [("plan",), ("run", "--dry-run"), ("run", "-i", "x")])
+def test_a_model_without_a_provider_is_an_error_also_of_a_plan(
+    aros: Aros, shop: Path, model: str, code: int, place: str, command: tuple[str, ...]
+) -> None:
+    text = f"agents: {{a: {{model: '{model}'}}}}\nsteps: [{{name: s, uses: agents.a}}]\n"
     (shop / "unnamed.yaml").write_text(text, encoding="utf-8")
-    result = aros("plan", "unnamed.yaml", "--json")
-    assert any("names no provider" in each for each in json.loads(result.stdout)["warnings"])
+    result = aros(*command, "unnamed.yaml")
+    assert result.exit_code == code
+    assert re.search(rf"^error: {place}the model '.*' names no provider; write", result.stderr)
+    assert ("output mode auto" in result.stdout) == ("-i" not in command)
 
 
 def test_plan_shows_tools_capabilities_later_types_and_modules_by_their_file(aros: Aros, shop: Path) -> None:

@@ -279,6 +279,7 @@ def test_the_second_wording_describes_the_fields() -> None:
         ({"models": "abc", "reading": reading()}, "a list of names of models, not 'abc'"),
         ({"models": b"abc", "reading": reading()}, "a list of names of models, not b'abc'"),
         ({"models": ["a", 3], "reading": reading()}, r"step 'bill': models must be .*, not \['a', 3\]"),
+        ({"models": ["gpt-4o", "m"], "reading": reading()}, "'gpt-4o' names no provider; did you mean 'openai:gpt-4o'"),
         ({"readings": "abc"}, "a list of steps, not 'abc'"),
         ({"readings": reading()}, "a list of steps, not Step"),
     ],

@@ -9,7 +9,7 @@ from typing import Final
 
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located
-from flujo_aros.host import local_name_error, nearest_local
+from flujo_aros.host import find_name_error, local_name_error, missing_provider, nearest_local
 from flujo_aros.json_data import follow_refs, is_list
 from flujo_aros.lint.edits import Applicability, Edit, Finding, Fix, Severity, Written
 from flujo_aros.lint.rule import (
@@ -36,17 +36,18 @@ from flujo_aros.redaction import Vault
 from flujo_aros.spelling import nearest
 
 
-class UnknownLocalModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_name=Applicability.UNSAFE):
-    """A local model has an unknown name.
+class UnknownModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_name=Applicability.UNSAFE):
+    """A model cannot be found by its name.
 
     ## What it does
 
-    Finds models such as `local:smollm` that are neither a known name nor the path of a `.gguf` file.
+    Finds models such as `local:smollm` that are neither a known name nor the path of a `.gguf` file, and models without
+    a provider, such as `gpt4o`.
 
     ## Why is this bad
 
-    The command line has no such model, so the run fails before it starts. The name can be right only if a program
-    provides its own local models (`Runner(…, models=…)`).
+    The command line has no such model, so the run fails before it starts. The name of a local model can be right only
+    if a program provides its own (`Runner(…, models=…)`). A name without a provider is never right: it is an error.
 
     ## Example
 
@@ -75,10 +76,16 @@ class UnknownLocalModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_n
         """Check every `model` of an agent, a step or a stage."""
         for holder in _holders(subject.root):
             written = holder.members["model"]
-            message = local_name_error(str(written.value))
+            name = str(written.value)
+            message = local_name_error(name)
+            if message is None and find_name_error(name) is None and "$" not in name:  # the loader reports such errors
+                nameless = missing_provider(name)
+                if nameless is not None:
+                    step = subject.step_at(written.place)
+                    yield self.finding(nameless, span_of(written), step=step, severity=Severity.ERROR)
             if message is None:
                 continue
-            near = nearest_local(str(written.value))
+            near = nearest_local(name)
             fix = None
             if near is not None:
                 edit = subject.editor.replace_scalar(holder, "model", near)

@@ -195,12 +195,16 @@ class AgentFinished(_Emitted):
     name: str = ""
 
 
+ANSWER: Final = "answer"
+"""The stage of a reading if a person's answer was read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFinished(_Emitted):
     """A reply was read: `outcome` is accepted, degraded or rejected."""
 
     stage: str
-    """The stage that asked for it, or "first"."""
+    """The stage that asked for it, "first", or `ANSWER`."""
     outcome: str
     trust: str | None
     reason: str | None

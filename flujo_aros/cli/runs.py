@@ -34,6 +34,7 @@ from flujo_aros.cli.screen import (
 )
 from flujo_aros.configured import option_errors
 from flujo_aros.errors import UsageError
+from flujo_aros.events import ANSWER
 from flujo_aros.json_data import place_of, value_at
 from flujo_aros.outcome import Trust, reason_words, rejection_of
 from flujo_aros.pipeline.modules import REFERENCE, to_allow, use_folder
@@ -612,7 +613,7 @@ def _now(each: Replayed) -> Text:
 
 
 def _verdict_words(verdict: Verdict) -> Text:
-    origin = f" from {verdict.origin}" if verdict.origin not in ("", "first") else ""
+    origin = f" from {verdict.origin}" if verdict.origin not in ("", "first", ANSWER) else ""
     return Text.assemble(worded(verdict.outcome), *_after_comma(verdict.trust or verdict.reason), origin)
 
 

@@ -13,6 +13,7 @@ from textwrap import shorten
 from typing import Annotated, Any, Final, cast
 
 from flujo_aros.contract import Contract, Invalid, compile_contract, require_keywords
+from flujo_aros.events import ANSWER
 from flujo_aros.host import Approval, Decision, Deferral, DeferredCall, Result
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
@@ -25,6 +26,7 @@ from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.coerce import wanted_type
 from flujo_aros.reading.payload import apply_checks_async
 from flujo_aros.reading.read import read
+from flujo_aros.recovery import Reply, report_reading
 from flujo_aros.spelling import brief
 
 _OF_A_FIELD: Final[Mapping[str, str]] = {"required": "missing", "additionalProperties": "extra_key"}
@@ -84,6 +86,9 @@ class Human(PipelineStep):
         outcome = await apply_checks_async(judged_answer(context.answer.value, self.contract), self.checks)
         if isinstance(outcome, Accepted):
             emit_call(message)  # so that the record of a run that continued has the question, too
+            if outcome.repairs and self.contract is not None:
+                reply = Reply(outcome.text, finish_reason="stop")  # a person's answer is never cut
+                report_reading(outcome, ANSWER, reply, self.contract, capture=False)
             return Settlement(outcome)
         raise self._pause(rejected_answer(message, outcome), rejected=True)
 

@@ -33,6 +33,7 @@ from flujo_aros.recovery.ladder import (
     ladder_for as ladder_for,
     read_first as read_first,
     read_reply as read_reply,
+    report_reading as report_reading,
 )
 from flujo_aros.recovery.plan import (
     Achieved as Achieved,

@@ -217,7 +217,7 @@ def read_first(
     """Read the first reply, before any stage. A CLEAN value needs no recovery."""
     outcome = unechoed(read_reply(reply, contract), examples, contract, partial(_asks_again, ladder.stages))
     if current_observers():
-        _report(outcome, "first", reply, contract, capture=capture, ladder=ladder)
+        report_reading(outcome, "first", reply, contract, capture=capture, ladder=ladder)
     return outcome
 
 
@@ -226,7 +226,7 @@ def _asks_again(stages: Sequence[AnyStage]) -> bool:
     return Reason.ECHOED_SCHEMA in frozenset[Reason]().union(*[stage.answers for stage in stages if stage.asks])
 
 
-def _report(
+def report_reading(
     outcome: Outcome[Any],
     stage: str,
     reply: Reply,
@@ -236,7 +236,9 @@ def _report(
     ladder: Ladder | None = None,
     origin: Reply | None = None,
 ) -> None:
-    """Emit the event for a reply that was read. `origin` is the model's own text if a stage built the reply from it."""
+    """Emit the event for a reply that was read, or for a person's answer. `origin` is the model's own text if a stage
+    built the reply from it.
+    """
     written = reply if origin is None else origin
     rejected = outcome if isinstance(outcome, Rejected) else None
     emit(
@@ -381,7 +383,7 @@ class Climb(Generic[T]):
             outcome = outcome if judge is None else judge(outcome)
             self._settle(outcome)
             if current_observers():
-                _report(outcome, name, reply, task.contract, capture=task.capture, origin=self._answer)
+                report_reading(outcome, name, reply, task.contract, capture=task.capture, origin=self._answer)
             if self._enforced and isinstance(outcome, Rejected) and violates(outcome, task.contract.json_schema):
                 self._enforced = False  # the provider ignores the schema
             latest = outcome if isinstance(outcome, Rejected) else latest

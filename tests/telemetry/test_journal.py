@@ -25,9 +25,23 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from sqlalchemy import Engine, event, text
 
-from flujo_aros import Aros, Call, Human, Journal, Map, Parallel, Pipeline, Runner, Step, UsageError, observing
+from flujo_aros import (
+    Accepted,
+    Aros,
+    Call,
+    Human,
+    Journal,
+    Map,
+    Parallel,
+    Pipeline,
+    Runner,
+    Step,
+    UsageError,
+    observing,
+)
 from flujo_aros.telemetry.formatting import token_words
 from flujo_aros.telemetry.journal import Left, Writer, open_journal
+from flujo_aros.telemetry.replay import replay
 from flujo_aros.telemetry.report import report_html
 
 from .scripted import BAD, GOOD, MESSY, Boat, boat_agent, boat_step, model, pipeline
@@ -472,6 +486,21 @@ def test_the_record_of_a_failed_function_says_where_it_was_raised(
     step = journal.story().chapters[0].step
     assert step is not None
     assert step.error == "LookupError: no such order (shop.py, line 2)"
+
+
+def test_the_record_of_an_answer_says_how_it_was_read_but_it_is_no_reply_of_a_model(journal: Journal) -> None:
+    asks = pipeline(Human("ask", message="Send it?", input_schema={"type": "boolean"}), name="asks")
+    paused = Runner(asks, journal=journal).run_sync("x").paused
+    assert paused is not None
+    asyncio.run(Runner(asks, journal=journal).resume(paused, "yes"))
+    story = journal.story()
+    (reading,) = story.chapters[0].readings
+    assert (reading.stage, reading.text, reading.trust) == ("answer", "yes", "inferred")
+    assert [repair.code for repair in reading.repairs] == ["boolean-word"]
+    assert "from the answer" in report_html(story)
+    (again,) = replay(story)
+    assert isinstance(again.outcome, Accepted) and again.outcome.value is True
+    assert journal.health(since=datetime.now(UTC) - timedelta(hours=1)).replies == 0
 
 
 def test_a_step_that_paused_for_approvals_has_the_calls_tokens_and_time_of_all_its_attempts(journal: Journal) -> None:

@@ -15,6 +15,7 @@ from flujo_aros.host.content import (
     Prompt as Prompt,
     content_at as content_at,
     content_file as content_file,
+    with_described_content as with_described_content,
     with_named_content as with_named_content,
     has_content as has_content,
     is_content as is_content,

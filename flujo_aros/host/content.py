@@ -241,6 +241,22 @@ def _content_at_url(url: str) -> object:
     return found
 
 
+def with_described_content(value: object) -> object:
+    """Return a value with `describe_content` in place of its content, as records show it.
+
+    >>> from pydantic_ai import ImageUrl
+    >>> with_described_content({"photo": ImageUrl("https://example.com/a.png"), "n": 1})
+    {'photo': '[ImageUrl https://example.com/a.png]', 'n': 1}
+    """
+    if not has_content(value):
+        return value
+    if is_content(value):
+        return describe_content(value)
+    if isinstance(value, (list, tuple)):
+        return [with_described_content(each) for each in cast("Sequence[object]", value)]
+    return {key: with_described_content(each) for key, each in (_members(value) or {}).items()}
+
+
 def describe_content(content: object) -> str:
     """Return the description of non-text content in records: its type, size and hash, or its URL, but never its bytes.
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from pydantic_core import to_json
 
+from flujo_aros.host import with_described_content
 from flujo_aros.outcome import Issue, Reason
 from flujo_aros.usage import Usage
 
@@ -128,10 +129,13 @@ def token_words(usage: Usage) -> str:
 
 
 def value_words(value: object) -> str:
-    """Return a value as it is stored and shown: a string unchanged, anything else as JSON."""
-    if isinstance(value, str):
-        return value
-    return to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64").decode("utf-8", "replace")
+    """Return a value as it is stored and shown: a string unchanged, anything else as JSON, without the bytes of images
+    and other content.
+    """
+    shown = with_described_content(value)
+    if isinstance(shown, str):
+        return shown
+    return to_json(shown, fallback=repr, inf_nan_mode="strings", bytes_mode="base64").decode("utf-8", "replace")
 
 
 def step_place(name: str) -> str:

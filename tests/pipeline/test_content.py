@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import io
 import json
 from dataclasses import dataclass
@@ -150,6 +151,14 @@ def test_the_journal_keeps_a_description_of_content_and_not_its_bytes(tmp_path: 
         (ask,) = journal.story("last").chapters[0].asks
     assert ask.prompt.startswith(f"What is it?\n\n{mark}")
     assert len(ask.prompt) < 200
+
+
+def test_the_journal_describes_content_in_the_values_of_functions(tmp_path: Path) -> None:
+    with Journal(tmp_path / "runs.sqlite") as journal:
+        Runner(Call("file", lambda image: Card(pictures=[image])), journal=journal).run_sync(IMAGE)
+        (chapter,) = journal.story("last").chapters
+    mark = f"[image/png, 4 bytes, sha256 {hashlib.sha256(IMAGE.data).hexdigest()[:12]}]"
+    assert (chapter.step.input, chapter.step.output) == (mark, json.dumps({"photos": [mark]}, separators=(",", ":")))
 
 
 @dataclass

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from flujo_aros.events import ANSWER
+
 VERSION: Final = "1.44.0"
 """Names from the OpenTelemetry semantic conventions."""
 
@@ -26,7 +28,7 @@ INPUT_VALUE: Final = "input.value"
 OUTPUT_VALUE: Final = "output.value"
 
 STAGE_KINDS: Final = {
-    **dict.fromkeys(("first", "salvage"), "deterministic"),
+    **dict.fromkeys(("first", ANSWER, "salvage"), "deterministic"),
     **dict.fromkeys(("degrade", "synthesize"), "degrade"),
     "extract": "extractor",
 }

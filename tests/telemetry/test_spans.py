@@ -287,6 +287,16 @@ def test_a_degraded_run_is_an_error_and_a_completed_one_is_ok(emitted: Emitted) 
     assert degraded.attributes["error.type"] == "degraded"
 
 
+def test_the_answer_of_a_person_is_not_a_reply_of_a_model(emitted: Emitted) -> None:
+    asks = pipeline(Human("ask", message="Send it?", input_schema={"type": "boolean"}))
+    runner = Runner(asks, observers=[emitted.observer()])
+    paused = runner.run_sync("").paused
+    assert paused is not None
+    asyncio.run(runner.resume(paused, "yes"))
+    tags = dict(emitted.events("step ask"))["agent.response"]
+    assert (tags["stage"], tags["stage_kind"], tags["trust"]) == ("answer", "deterministic", "inferred")
+
+
 def test_a_resumed_run_links_to_the_one_that_paused_also_through_a_file(emitted: Emitted) -> None:
     asks = pipeline(Human("ask", message="Which boat?"))
     paused = Runner(asks, observers=[emitted.observer()]).run_sync("").paused

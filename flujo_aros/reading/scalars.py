@@ -9,22 +9,21 @@
 4. `match_choice` and `match_boolean` find the one choice that a string means: spelled in another way, or as a word of a
    sentence. `is_no_value` and `is_placeholder` recognize strings that stand for a missing value.
 
-In a sentence only neutral words may occur next to a choice: the field's own name, words that announce an answer,
-articles, copulas, emphasis, punctuation, the words of the schema's description before a colon or copula, and a remark
-on the source of the value. Any other word, symbol or number could change the meaning ("partially valid", "~~active~~",
-"2x daily"), so there is no match. Unlisted words prevent a match, because no list of negations could be complete.
+In a sentence only neutral words may occur next to a choice (`verdicts.sole_choice`), the words of the schema's
+description before a colon or copula, and a remark on the source of the value. Any other word, symbol or number could
+change the meaning ("partially valid", "~~active~~", "2x daily"), so there is no match. Unlisted words prevent a match,
+because no list of negations could be complete.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
@@ -32,6 +31,7 @@ from flujo_aros.contract import Shape, fold, is_misread
 from flujo_aros.numerals import number_in_words
 from flujo_aros.outcome import Risk
 from flujo_aros.reading.grammar import expression
+from flujo_aros.reading.verdicts import TRUTH_WORDS, americanize, sole_choice
 
 SURROGATE: Final = expression("[\ud800-\udfff]")
 """A lone surrogate, which cannot be encoded for a file, a socket or a terminal."""
@@ -883,8 +883,6 @@ _READERS: Final = {"date": _day, "date-time": _moment, "time": _time_of_day, "du
 # --- choices and booleans ---------------------------------------------------------------------------------------------
 
 _MAX_TEXT: Final = 300
-_MOST_WORDS: Final = 6
-"""The maximum number of words of a choice in a sentence."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -903,7 +901,6 @@ _GLUE: Final = _words(
 """Articles, copulas, pronouns. None of them may negate or weaken in another language (so not `un`, `no`, `as` before
 `low`).
 """
-_COPULAS: Final = _words("is are it's ist sind est sont c'est es son sono è é是 为 は が")
 _ANSWER: Final = _words(
     """
     answer answers result value label class category classification choice option decision verdict output response
@@ -924,34 +921,22 @@ _ABOUT: Final = _words(
     """
 )
 """Subjects of a choice without a field."""
-_SUBJECTS: Final = _ABOUT | _words(
-    """
-    review text message sentence comment tweet post feedback passage email
-    risk assessment evaluation judgment department route team genre difficulty quality relevance
-    """
-)
-"""Subjects of a choice without a field, with the texts that one may be about."""
 ANNOUNCING: Final = _ANSWER | _ABOUT
 _ANNOUNCING_AMOUNTS: Final = (
     ANNOUNCING | _COUNTS | _words("price cost amount sum average mean date time day deadline datum fecha")
 )
 _HERE: Final = _words("here s hier voici aquí ecco")
-_REMARK: Final = _words(
-    """
-    as stated given written mentioned noted described reported specified indicated see per according to in from
-    text above document source default the
-    siehe Text oben laut wie angegeben voir texte ci-dessus véase texto arriba
-    """
+_SOURCE: Final = expression(
+    r"[\"'’”*_`.!]*\s*[(\[（,，;；–—-][\s(\[]*(?:(?:as|stated|given|written|mentioned|noted|described|reported|specified"
+    r"|indicated|see|per|according|to|in|from|text|above|document|source|default|the|siehe|oben|laut|wie|angegeben|voir"
+    r"|texte|ci-dessus|véase|texto|arriba)\b[\s)\]）.*_`\"']*)+\Z",
+    re.I,
 )
 """A remark on the source, in parentheses or after a dash: `(as stated)`, `- see text`."""
-_DETERMINERS: Final = frozenset({"no", "non", "not", "none"})
-"""Choices that negate the noun after them: `no value` is not `no`."""
-_YES: Final = _words("yes true ja oui sí sim да 是 はい")
-_NO: Final = _words("no false nein non não nee нет 否 いいえ")
-TRUTH_WORDS: Final = {
-    True: ("yes", "true", "ja", "oui", "sí", "sim", "да", "是", "はい"),
-    False: ("no", "false", "nein", "non", "não", "nee", "нет", "否", "いいえ"),
-}
+_MEMBER: Final = expression(r"(?<=[^\W\d])\.(?=[^\W\d]\w*\W*\Z)")
+"""The point in the name of a Python enum's member: `Level.HIGH`."""
+_UNSURE: Final = expression(r"\b(?:should|un)\b", re.I)
+"""Words that state nothing of a field: a word such as `un` is an article in one language and a negation in another."""
 _YES_ALONE: Final = _words(
     "yep yeah wahr vrai verdadero vero verdadeiro tak prawda evet igen kyllä áno ano правда 예 네"
 )
@@ -976,8 +961,9 @@ _TYPE_WORDS: Final = frozenset({"string", "str", "integer", "int", "float", "boo
 _OF_TYPES: Final = frozenset({"type", "kind", "format", "dtype", "language", "datatype", "pattern", "mask"})
 """Names of fields that may hold the name of a type."""
 
-_TRUE: Final = frozenset({"true", "on", "1", "y", "t"}) | _YES | _YES_ALONE
-_FALSE: Final = frozenset({"false", "off", "0", "n", "f"}) | _NO | _NO_ALONE
+_TRUTHS: Final = {word: truth for truth, words in TRUTH_WORDS.items() for word in words}
+_TRUE: Final = frozenset({"on", "1", "y", "t"}.union(map(fold, TRUTH_WORDS[True]))) | _YES_ALONE
+_FALSE: Final = frozenset({"off", "0", "n", "f"}.union(map(fold, TRUTH_WORDS[False]))) | _NO_ALONE
 _BOXES: Final = {
     **dict.fromkeys(("[x]", "[X]", "☑", "✅", "✔", "✓"), True),
     **dict.fromkeys(("[ ]", "☐", "❌", "✗", "✘"), False),
@@ -991,28 +977,6 @@ _LEADS: Final = expression(r"(?:[-*•·–—]\s+|(?:👉|➡️?|✅|✔️?|�
 _TAGGED: Final = expression(r"<([A-Za-z][\w-]{0,30})>\s*(.*?)\s*</\1>", re.S)
 _ALTERNATIVES: Final = expression(r"\w\s{0,2}\|\s{0,2}\w")
 """Words with a bar between them, as in a template: `click|type`."""
-_HYPHEN: Final = expression("[-‐‑]")
-_FACES: Final = frozenset(("✅", "✔", *map(chr, range(0x1F600, 0x1F650))))
-_STOPS: Final = _FACES.union(".,;:!…。，、；：！\"'“”„‘’«»「」`*()（）[]【】{}|=→–—-•·")
-_EMPHASIS: Final = frozenset("*_`\"'”’.!")
-_COLONS: Final = frozenset(":：=→")
-_OPENS_REMARK: Final = frozenset("([（-–—,，;；")
-
-
-@cache  # compiled on first use: wide ranges take milliseconds to compile, and few replies need the search
-def token_pattern() -> re.Pattern[str]:
-    """Return the pattern of a token: a run of Chinese, Japanese or Korean characters, a word, or a symbol."""
-    cjk = "".join(f"{first}-{last}" for first, last in _CJK)
-    word = rf"[^\W_{cjk}]+"
-    return re.compile(rf"[{cjk}]+|{word}(?:[-‐‑'’]{word})*(?:[+#]+(?!\w))?|[^\s_]")
-
-
-_CJK: Final = (("\u2e80", "\u9fff"), ("\uac00", "\ud7af"))
-
-
-def is_cjk(word: str) -> bool:
-    """Return whether a word begins with a Chinese, Japanese or Korean character."""
-    return any(first <= word[:1] <= last for first, last in _CJK)
 
 
 class Choice(NamedTuple):
@@ -1056,10 +1020,8 @@ def match_boolean(text: str, hints: Hints = NO_HINTS) -> bool | None:
 
 def boolean_word(text: str, hints: Hints = NO_HINTS) -> bool | None:
     """Return the boolean stated in a sentence whose other words are all neutral."""
-    named = {word: {"true"} for word in _YES} | {word: {"false"} for word in _NO}
-    neutral = _SUBJECTS.union(hints.names, ("that", "that's"))
-    found = _match_word(text, named, neutral, hints.described)
-    return None if found is None else found.value == "true"
+    about_it = hints._replace(names=(*hints.names, "that", "thats"))
+    return next(iter(_values_stated(text, _TRUTHS, about_it)), None)
 
 
 def is_no_value(text: str) -> bool:
@@ -1186,13 +1148,29 @@ def _match_text(text: str, shape: Shape, hints: Hints) -> Choice | None:
         named.setdefault(_key(name), set()).add(choice)
     american: dict[str, set[Any]] = {}
     for key, same in named.items():
-        american.setdefault(_americanize(key), set()).update(same)
+        american.setdefault(americanize(key), set()).update(same)
     named |= {key: same for key, same in american.items() if key not in named}
     bare = _key(_strip_decoration(text))
-    found = named.get(bare) or named.get(_americanize(bare)) or set()
+    found = named.get(bare) or named.get(americanize(bare)) or set()
     if bare and len(found) == 1:
         return Choice(next(iter(found)), "enum-case")
-    return _match_word(text, named, frozenset(hints.names) or _SUBJECTS, hints.described)
+    stated = _values_stated(text, {name: choice for name, choice in pairs if len(named[_key(name)]) == 1}, hints)
+    return Choice(stated.pop(), "enum-word") if stated else None
+
+
+def _values_stated(text: str, named: Mapping[str, Any], hints: Hints) -> set[Any]:
+    """Return the one choice in a text with only neutral words and a remark on its source next to it, or nothing."""
+    if (
+        not named
+        or len(text) > _MAX_TEXT
+        or text.count("*") % 2
+        or any(p.search(text) for p in (_ALTERNATIVES, _UNSURE))
+    ):
+        return set()  # an odd asterisk is no emphasis: `A*`, or the mark of a footnote
+    lead = _LEADS.match(text.strip())
+    bare = text.strip()[lead.end() if lead else 0 :].strip("{}| ")
+    bare = _MEMBER.sub(": ", _SOURCE.sub("", bare))
+    return sole_choice(bare, named, hints.described, frozenset(hints.names))
 
 
 def _key(text: str) -> str:
@@ -1205,44 +1183,6 @@ def _key(text: str) -> str:
     last = inner[-1:] if inner[-1:] in "-/" else ""
     slash = "/" if "/" in inner[1:-1] and len(fold(inner)) <= _ABBREVIATED else ""
     return f"{lead}{fold(inner)}{last}{slash}{kept}"
-
-
-_SPELLINGS: Final = tuple(
-    (expression(both, re.I), american, either)
-    for both, american, either in (
-        (r"(cancel|label|travel|model|signal|level|total|fuel|channel|dial)l?(?=ed|ing|er)", r"\1", r"\1l?"),
-        (r"(col|behavi|fav|hon|lab|neighb|harb|hum|rum|od|flav|vap|arm)ou?r", r"\1or", r"\1ou?r"),
-        (r"gr[ae]y", "gray", "gr[ae]y"),
-        (r"(?<=[a-z]{4})i[sz](?=e|ing|ation)", "iz", "i[sz]"),
-        (r"(anal|paral|catal)y[sz](?=e|ing)", r"\1yz", r"\1y[sz]"),
-        (r"(cent|theat|fib)(?:re|er)", r"\1er", r"\1(?:re|er)"),
-        (r"(defen|offen|licen|preten)[cs](?=e)", r"\1s", r"\1[cs]"),
-        (r"(catal|dial|anal)og(?:ue)?", r"\1og", r"\1og(?:ue)?"),
-        (r"(enro|fulfi|insta)ll?(?=ment)", r"\1ll", r"\1ll?"),
-        (r"(judg|acknowledg)e?(?=ment)", r"\1", r"\1e?"),
-    )
-)
-"""Words that are spelled in two ways: an expression for both, the American one, and an expression for both that is the
-same for each word.
-"""
-
-
-def _americanize(key: str) -> str:
-    """Return a word in lower case in its American spelling."""
-    for both, american, _ in _SPELLINGS:
-        key = both.sub(american, key)
-    return key
-
-
-def spellings(word: str) -> str:
-    """Return an expression for the American and the British spelling of an escaped word, in any letter case.
-
-    >>> [spellings(word) for word in ("cancelled", "grey", "filled")]
-    ['cancell?ed', 'gr[ae]y', 'filled']
-    """
-    for both, _, either in _SPELLINGS:
-        word = both.sub(either, word)
-    return word
 
 
 _ABBREVIATED: Final = 3
@@ -1267,110 +1207,3 @@ def _strip_decoration(text: str) -> str:
             break
         bare = inner
     return bare
-
-
-def _match_word(text: str, named: dict[str, set[Any]], own: frozenset[str], described: frozenset[str]) -> Choice | None:
-    """Return the one choice that occurs in the text as a whole word or phrase, with only neutral words next to it."""
-    if len(text) > _MAX_TEXT or _ALTERNATIVES.search(text):
-        return None
-    lead = _LEADS.match(text.lstrip())
-    text = text.lstrip()[lead.end() :] if lead else text
-    if text.count("*") % 2:
-        return None  # not emphasis: `A*`, or the mark of a footnote
-    tokens = list(_tokens(text, named.keys() | _GLUE | _ANSWER | own | described))
-    found: set[Any] = set()
-    last = at = 0
-    pending: list[int] = []  # described words, which need a colon or copula before the choice
-    while at < len(tokens):
-        token = tokens[at]
-        length, choices = _choice_at(tokens, at, named)
-        if choices and not _is_letter_in_a_sentence(tokens, at, length, text, own):
-            following = tokens[at + length] if at + length < len(tokens) else ""
-            if "".join(tokens[at : at + length]) in _DETERMINERS and following[:1].isalnum():
-                return None
-            if any((_COLONS | _COPULAS).isdisjoint(tokens[index + 1 : at]) for index in pending):
-                return None
-            found |= choices
-            pending = []
-            last = at = at + length
-        elif token in _GLUE or token in own or token in _ANSWER or token in _STOPS:
-            at += 1
-        elif found and _is_remark(tokens[last:]):
-            break
-        elif token in described and not found:
-            pending.append(at)
-            at += 1
-        else:
-            return None
-    return Choice(found.pop(), "enum-word") if len(found) == 1 and not pending else None
-
-
-def _tokens(text: str, known: AbstractSet[str]) -> Iterator[str]:
-    """Yield the words of a text, as keys, and its symbols; text without spaces is split if all parts are known."""
-    before = ""
-    for match in token_pattern().finditer(text):
-        part = match[0]
-        if not part[0].isalnum():
-            # A sign at the beginning of a word belongs to the word (`-active`, `!true`), and so does a dash at its end
-            # (`high-`).
-            glued = part in "-!" and (
-                (text[match.end() : match.end() + 1].isalnum() and not before.strip())
-                or (part == "-" and before.isalnum() and not text[match.end() :].strip())
-            )
-            yield f"{part}?" if glued else part
-        elif _key(part) in known:
-            yield _key(part)
-        elif is_cjk(part):
-            yield from _segments(fold(part), known)
-        elif _HYPHEN.search(part):
-            yield from (_key(piece) for piece in _HYPHEN.split(part))
-        else:
-            yield _key(part)
-        before = text[match.end() - 1]
-        before = before if text[match.end() : match.end() + 1].strip() else " "
-
-
-def _segments(run: str, known: Iterable[str]) -> Iterator[str]:
-    """Yield the words of a run of Chinese or Japanese characters, longest match first."""
-    longest = max((len(word) for word in known if is_cjk(word)), default=1)
-    at = 0
-    while at < len(run):
-        length = next(
-            (n for n in range(min(longest, len(run) - at), 0, -1) if run[at : at + n] in known), len(run) - at
-        )
-        yield run[at : at + length]
-        at += length
-
-
-def _choice_at(tokens: list[str], at: int, named: dict[str, set[Any]]) -> tuple[int, set[Any]]:
-    for length in range(min(_MOST_WORDS, len(tokens) - at), 0, -1):
-        run = tokens[at : at + length]
-        if all(word[:1].isalnum() for word in run):
-            key = "".join(run)
-            if found := named.get(key) or named.get(_americanize(key)):
-                return length, found
-    return 1, set()
-
-
-def _is_letter_in_a_sentence(tokens: list[str], at: int, length: int, text: str, own: frozenset[str]) -> bool:
-    """Return whether a one-letter choice occurs among words, where it may be an article or a pronoun.
-
-    It counts on its own, in brackets, or after a label: `(B)`, `Answer: B`, `Option B`.
-    """
-    letter = "".join(tokens[at : at + length])
-    if len(letter) > 1 or not letter.isalpha() or is_cjk(letter):
-        return False
-    words = [token for token in tokens if token[:1].isalnum()]
-    in_brackets = at > 0 and tokens[at - 1] in "([" and tokens[at + 1 : at + 2] in ([")"], ["]"])
-    if len(words) == 1 or in_brackets:
-        return False
-    before = next((token for token in reversed(tokens[:at]) if token not in _STOPS and token not in _COPULAS), "")
-    capital = re.search(rf"(?<!\w){letter.upper()}(?!\w)", text) is not None
-    return before not in own | _ANSWER or not (capital or _COLONS.intersection(tokens[:at]))
-
-
-def _is_remark(rest: list[str]) -> bool:
-    """Return whether the words after the choice only name its source."""
-    words = [token for token in rest if token[:1].isalnum()]
-    opened = next((sign for sign in rest if sign not in _EMPHASIS), "")
-    return opened in _OPENS_REMARK and bool(words) and all(word in _REMARK or word in _STOPS for word in rest)

@@ -21,14 +21,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import takewhile
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import Shape, fold
 from flujo_aros.reading import phrases
 from flujo_aros.reading.grammar import CJK, expression
-from flujo_aros.reading.scalars import TRUTH_WORDS, is_cjk, spellings, token_pattern
+
+TRUTH_WORDS: Final = {
+    True: ("yes", "true", "ja", "oui", "sí", "sim", "да", "是", "はい"),
+    False: ("no", "false", "nein", "non", "não", "nee", "нет", "否", "いいえ"),
+}
 
 # Languages: English, German, French, Spanish, Italian, Portuguese, Dutch, Polish, Russian, Turkish, Chinese, Japanese,
 # Korean. Several words of a phrase are joined by `_`. A word of several classes belongs to the last one.
@@ -383,6 +387,24 @@ _CLASSES: Final = {
 _CLASS_OF: Final = {
     word.replace("_", " ").casefold(): letter for letter, words in _CLASSES.items() for word in words.split()
 }
+
+
+@cache  # compiled on first use: wide ranges take milliseconds to compile, and few replies need the search
+def token_pattern() -> re.Pattern[str]:
+    """Return the pattern of a token: a run of Chinese, Japanese or Korean characters, a word, or a symbol."""
+    cjk = "".join(f"{first}-{last}" for first, last in _CJK)
+    word = rf"[^\W_{cjk}]+"
+    return re.compile(rf"[{cjk}]+|{word}(?:[-‐‑'’]{word})*(?:[+#]+(?!\w))?|[^\s_]")
+
+
+_CJK: Final = (("\u2e80", "\u9fff"), ("\uac00", "\ud7af"))
+
+
+def is_cjk(word: str) -> bool:
+    """Return whether a word begins with a Chinese, Japanese or Korean character."""
+    return any(first <= word[:1] <= last for first, last in _CJK)
+
+
 _IN_CJK: Final = frozenset(filter(is_cjk, _CLASS_OF))
 _LONGEST_RUN: Final = max(map(len, _IN_CJK))
 _LONGEST_PHRASE: Final = 5
@@ -426,6 +448,7 @@ _DOUBTS: Final = expression(r"\?|^B|^T[^,]*$|^(?:nk|t).{0,5}S|^[nac].*H|[CI].*H|
 """A sentence after the statement that takes it back."""
 # Of a clause, and of what is on its left and its right:
 _NEUTRAL: Final = "nkasjecvxq"
+_ALONE: Final = expression("[nkasjec,:.()C-]+")
 _BEFORE_CHOICE: Final = f"{_NEUTRAL},;:(B&-"
 _STARTS: Final = expression(r"[,;:xqB&-](?!\Z)")
 _BEHIND_CHOICE: Final = expression(r"[nkasje]*(?=[,;:().Rx-]|\Z)")
@@ -461,6 +484,7 @@ _RESTRICTS: Final = expression(
 )
 """Words after a statement that limit it, or show that it only answers a request: `Yes, I can do that.`"""
 _NUMBERED: Final = expression(r"\.?\s?\d")
+_LABEL_ENDS: Final = expression(r"[:=]\s?\Z")
 _A_REASON: Final = 3
 """The number of words of the shortest reason."""
 
@@ -537,11 +561,25 @@ def _with_exclusions(verdict: Verdict, sentences: list[_Sentence]) -> Verdict:
     return Verdict(verdict.value, start, end)
 
 
-class _Vocabulary(NamedTuple):
-    """The spellings of the choices, and the words of the contract's description."""
+def sole_choice(text: str, named: Mapping[str, Any], own: frozenset[str], names: frozenset[str]) -> set[Any]:
+    """Return the choice in a text that has only neutral words next to it, or nothing: a field is not explained.
 
-    named: Mapping[str, str | bool]
+    `names` has the words of the field's name.
+
+    >>> [sole_choice(text, {"high": 2, "low": 1}, frozenset(), frozenset()) for text in ("It is high.", "not low")]
+    [{2}, set()]
+    """
+    sentence = _Sentence(text, 0, len(text), _Vocabulary(named, own, names))
+    values = set(sentence.choices.values())
+    return values if len(values) == 1 and _ALONE.fullmatch(sentence.tags) else set()
+
+
+class _Vocabulary(NamedTuple):
+    """The spellings of the choices, the words of the contract's description, and those of the field's name."""
+
+    named: Mapping[str, Any]
     own: frozenset[str]
+    names: frozenset[str] = frozenset()
 
     def choices_in(self, text: str, start: int, end: int) -> Iterator[tuple[re.Match[str], str | bool]]:
         """Yield the choices in a part of a text, with the value of each."""
@@ -549,6 +587,7 @@ class _Vocabulary(NamedTuple):
         for found in spelled.finditer(text, start, end):
             word = found[0]
             is_article = len(word) == 1 and word.islower() and word not in self.named and not _is_quoted(text, found)
+            is_article = is_article and _LABEL_ENDS.search(text, max(start, found.start() - 2), found.start()) is None
             if not is_article and not (word.casefold() == "no" and _NUMBERED.match(text, found.end(), end + 9)):
                 yield found, self.named[by_group[found.lastindex or 0]]
 
@@ -621,7 +660,8 @@ class _Sentence:
                 middle = start + len(head) + 1
                 phrase = f"{head}'"
                 words[at : at + 1] = [(phrase, start, middle), (tail, middle, words[at][2])]
-            letter = _CLASS_OF.get(phrase, "o" if fold(phrase) in self.vocabulary.own else "w")
+            known = _CLASS_OF.get(phrase, "o" if fold(phrase) in self.vocabulary.own else "w")
+            letter = "s" if fold(phrase) in self.vocabulary.names else known
             self.spans.append((start, words[at + length - 1][2]))
             yield "I" if phrase in _IF_IT_BEGINS and not at and self._begins(start) else letter
             at += length
@@ -810,11 +850,50 @@ def _is_quoted(text: str, found: re.Match[str]) -> bool:
     return found.start() > 0 and {text[found.start() - 1], text[found.end() : found.end() + 1]} <= _QUOTES
 
 
+_SPELLINGS: Final = tuple(
+    (expression(both, re.I), american, either)
+    for both, american, either in (
+        (r"(cancel|label|travel|model|signal|level|total|fuel|channel|dial)l?(?=ed|ing|er)", r"\1", r"\1l?"),
+        (r"(col|behavi|fav|hon|lab|neighb|harb|hum|rum|od|flav|vap|arm)ou?r", r"\1or", r"\1ou?r"),
+        (r"gr[ae]y", "gray", "gr[ae]y"),
+        (r"(?<=[a-z]{4})i[sz](?=e|ing|ation)", "iz", "i[sz]"),
+        (r"(anal|paral|catal)y[sz](?=e|ing)", r"\1yz", r"\1y[sz]"),
+        (r"(cent|theat|fib)(?:re|er)", r"\1er", r"\1(?:re|er)"),
+        (r"(defen|offen|licen|preten)[cs](?=e)", r"\1s", r"\1[cs]"),
+        (r"(catal|dial|anal)og(?:ue)?", r"\1og", r"\1og(?:ue)?"),
+        (r"(enro|fulfi|insta)ll?(?=ment)", r"\1ll", r"\1ll?"),
+        (r"(judg|acknowledg)e?(?=ment)", r"\1", r"\1e?"),
+    )
+)
+"""Words that are spelled in two ways: an expression for both, the American one, and an expression for both that is the
+same for each word.
+"""
+
+
+def americanize(key: str) -> str:
+    """Return a word in lower case in its American spelling."""
+    for both, american, _ in _SPELLINGS:
+        key = both.sub(american, key)
+    return key
+
+
+def spellings(word: str) -> str:
+    """Return an expression for the American and the British spelling of an escaped word, in any letter case.
+
+    >>> [spellings(word) for word in ("cancelled", "grey", "filled")]
+    ['cancell?ed', 'gr[ae]y', 'filled']
+    """
+    for both, _, either in _SPELLINGS:
+        word = both.sub(either, word)
+    return word
+
+
 @lru_cache(maxsize=64)
 def _spelled(names: tuple[str, ...]) -> tuple[re.Pattern[str], list[str]]:
     """Return the pattern of all choices as whole words, and the name that each of its groups spells."""
     ordered = sorted(names, key=len, reverse=True)
-    exact = [_JOINED.join(re.escape(part) for part in re.split(r"[\s_-]+", name) if part) or "(?!)" for name in ordered]
+    words = (_BETWEEN_WORDS.split(name) if any(map(str.isalnum, name)) else () for name in ordered)
+    exact = [_JOINED.join(map(re.escape, each)) or "(?!)" for each in words]
     edge = rf"[^\W_{CJK}]"
     before = rf"(?<!{edge})(?<!{edge}[-‐‑/#+.~'’])(?<![~/#<$-])"
     behind = rf"(?!{edge})(?![+#~%/<]|[-‐‑]{edge}|(?<=(?<!{edge}).)['’][aeiouhàâéèêîôûœ])"
@@ -822,4 +901,5 @@ def _spelled(names: tuple[str, ...]) -> tuple[re.Pattern[str], list[str]]:
     return re.compile(rf"{before}(?:{groups}){behind}", re.I), ["", *ordered, *ordered]
 
 
+_BETWEEN_WORDS: Final = expression(r"(?<=[^\W_])[\s_-]+(?=[^\W_])")
 _JOINED: Final = r"[\s_‐‑-]{1,2}"

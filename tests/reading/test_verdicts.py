@@ -146,6 +146,17 @@ def test_a_choice_in_a_field_may_not_be_explained() -> None:
     assert isinstance(read('{"label": "It asks for a password, so this is spam."}', contract), Rejected)
 
 
+def test_a_field_may_hold_a_choice_in_a_sentence_that_gives_no_reason() -> None:
+    contract = {"type": "object", "properties": {"triage": {"enum": ["urgent", "delayed"]}}}
+    assert read('{"triage": "This patient is **urgent**."}', contract).value == {"triage": "urgent"}
+
+
+def test_a_sign_at_the_end_of_a_choice_is_part_of_it() -> None:
+    groups = Literal["A-", "A+", "AB-", "AB+"]
+    assert read("The answer is AB-.", groups).value == "AB-"
+    assert isinstance(read("The answer is AB.", groups), Rejected)
+
+
 def test_a_union_of_choices_and_null_may_be_explained() -> None:
     assert read("The caller cannot log in, so it is high.", Literal["low", "high"] | None).value == "high"
     assert read("Yes, the lease names a date.", bool | None).value is True

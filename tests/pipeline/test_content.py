@@ -157,6 +157,7 @@ def test_the_journal_describes_content_in_the_values_of_functions(tmp_path: Path
     with Journal(tmp_path / "runs.sqlite") as journal:
         Runner(Call("file", lambda image: Card(pictures=[image])), journal=journal).run_sync(IMAGE)
         (chapter,) = journal.story("last").chapters
+    assert chapter.step is not None
     mark = f"[image/png, 4 bytes, sha256 {hashlib.sha256(IMAGE.data).hexdigest()[:12]}]"
     assert (chapter.step.input, chapter.step.output) == (mark, json.dumps({"photos": [mark]}, separators=(",", ":")))
 

@@ -205,7 +205,7 @@ def _print(found: Sequence[Evaluation], names: Sequence[str], console: Console, 
 
 def _table(rows: Sequence[dict[str, Text]], console: Console) -> Any:
     folded: dict[str, int] = dict.fromkeys(("blueprint", "field", "model"), 20)
-    return fitted_table(rows, console.width, dropped_first=("time", "tokens in + out", "calls"), folded=folded)
+    return fitted_table(rows, console.width, dropped_first=("time", "calls", "tokens in + out"), folded=folded)
 
 
 def _row(name: str, found: Evaluation, others: Sequence[str]) -> dict[str, Text]:

@@ -24,7 +24,7 @@ from flujo_aros.evals.declared import DeclaredFields, reject_unknown_in
 from flujo_aros.evals.replies import NO_REPLY, PaidCalls, Replies, ReplyCache
 from flujo_aros.evals.stop import SAME_FAILURES, Stop, run_all
 from flujo_aros.events import AskFinished, Event, observing
-from flujo_aros.host import AgentSpec, record_calls
+from flujo_aros.host import AgentSpec, create_model, record_calls
 from flujo_aros.json_data import is_dict, is_list, value_place
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.condition import Condition
@@ -348,8 +348,9 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
     `cache` stores replies for later evaluations. `record` collects the replies of this one; with `replies`, another
     pipeline is evaluated on them without any model call. `limits` are limits per minute for each provider. `max_cost`,
     `max_failures` and `max_same_failures` stop the evaluation early. Raises `UsageError` for cases that cannot be run,
-    for a check or an expected output with a field that the contract of the last step does not have, and for a check
-    with a field of `expected` or `input` that no case has.
+    for a model as the judge whose provider, key or package is missing, for a check or an expected output with a field
+    that the contract of the last step does not have, and for a check with a field of `expected` or `input` that no
+    case has.
 
     >>> from flujo_aros import Call
     >>> asyncio.run(evaluate(Call("upper", function=str.upper), [("a", "A"), ("b", "C")])).right
@@ -366,6 +367,8 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
         case.live_input()  # a missing file stops an evaluation before its first call
     if callable(judge):
         raise UsageError("judge is the name of a model, or a step: write Call('judge', FUNCTION) for a function")
+    if isinstance(judge, str) and not judge.startswith("local:"):  # local models are checked by `prepare`
+        create_model(judge)
     if judge is not None and not isinstance(judge, Runner):
         judge = Runner(judge_by(judge) if isinstance(judge, str) else judge)
     task = _Evaluating(

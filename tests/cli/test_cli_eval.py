@@ -176,6 +176,16 @@ def test_a_check_that_cannot_be_evaluated_leaves_rows_unjudged(aros: Aros, serve
     assert 'wrong     row "b" (rows.jsonl, line 2): urgent is false, expected true' in ended.stdout
 
 
+def test_a_narrow_table_with_unjudged_rows_keeps_the_tokens(
+    aros: Aros, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    ended = evaluated(aros, "--check", "output.category > 0")
+    assert re.match(r"blueprint +rows +right +wrong +refused +unjudged +tokens in \+ out +cost\n", ended.stdout)
+    found = json.loads(evaluated(aros, "--check", "output.category > 0", "--json").stdout)
+    assert (found["unjudged"], found["usage"]["input_tokens"]) == (2, 3000)
+
+
 def test_the_unjudged_rows_of_the_limits_are_those_of_the_table(aros: Aros, server: ModelServer) -> None:
     rows = [{**ROWS[0], "check": "output.category > 0"}, {"input": "hello"}]
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

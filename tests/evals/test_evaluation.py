@@ -155,9 +155,19 @@ def test_a_judge_is_asked_only_about_outputs_that_differ() -> None:
     assert (found.judge.requests, found.usage.requests, model.calls) == (2, 0, 2)
 
 
-def test_a_judge_whose_model_cannot_exist_is_one_error() -> None:
-    with pytest.raises(UsageError, match="the model 'gpt-4o' names no provider"):
-        evaluate_sync(Call("same", function=str), [("a", "b")], judge="gpt-4o")
+@pytest.mark.parametrize(
+    ("judge", "why"),
+    [
+        ("gpt-4o", "the model 'gpt-4o' names no provider"),
+        ("nowhere:gpt-4o", "the model 'nowhere:gpt-4o' cannot be used"),
+        ("openai:gpt-4o", "the model 'openai:gpt-4o' cannot be used: .*OPENAI_API_KEY"),
+        ("local:nope", "unknown local model 'local:nope'"),
+    ],
+)
+def test_a_judge_whose_model_cannot_be_used_is_one_error(judge: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(UsageError, match=why):
+        evaluate_sync(Call("same", function=str), [("a", "b")], judge=judge)
 
 
 def test_a_judge_without_a_verdict_leaves_the_case_unjudged() -> None:

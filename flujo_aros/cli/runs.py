@@ -40,7 +40,7 @@ from flujo_aros.outcome import Trust, reason_words, rejection_of
 from flujo_aros.pipeline.modules import REFERENCE, to_allow, use_folder
 from flujo_aros.pipeline.results import RunStatus
 from flujo_aros.settings import read_settings
-from flujo_aros.spelling import brief
+from flujo_aros.spelling import brief, nearest
 from flujo_aros.telemetry.formatting import (
     clipped,
     code_words,
@@ -326,7 +326,8 @@ def chosen(story: Story, step: str | None) -> list[Chapter]:
         full = ending[0] if ending and step not in names else step
         found = [chapter for chapter in story.chapters if chapter.name == full or chapter.name.startswith(f"{full}/")]
     if not found and step is not None:
-        raise UsageError(f"run {story.run.run_id} has no step {step!r}; it has: {', '.join(names) or 'none'}")
+        hint = nearest(step, names) or f"; known: {', '.join(names) or 'none'}"
+        raise UsageError(f"run {story.run.run_id} has no step {step!r}{hint}")
     if not found:
         raise UsageError(f"run {story.run.run_id} has no steps: it {story.run.status} before its first step")
     return found

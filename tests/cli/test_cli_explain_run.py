@@ -88,7 +88,8 @@ def test_advice_is_shown_for_a_step_without_a_value(aros: Aros) -> None:
 def test_a_step_that_is_not_there_is_wrong_usage_and_names_those_that_are(aros: Aros) -> None:
     ended = aros("explain", repaired(aros), "reply")
     assert ended.exit_code == 2
-    assert "has no step 'reply'; it has: ask, count" in ended.stderr
+    assert "has no step 'reply'; known: ask, count" in ended.stderr
+    assert "has no step 'cuont'; did you mean 'count'?" in aros("explain", repaired(aros), "cuont").stderr
 
 
 def test_the_prompt_is_shown_before_the_answer(aros: Aros) -> None:

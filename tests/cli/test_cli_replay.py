@@ -87,7 +87,7 @@ def test_a_ladder_that_cannot_be_used_names_the_place(aros: Aros, tmp_path: Path
 
 def test_a_step_that_is_not_there_is_wrong_usage(aros: Aros) -> None:
     ended = aros("replay", "last", "--step", "nosuch")
-    assert (ended.exit_code, "has no step 'nosuch'; it has: " in ended.stderr) == (2, True)
+    assert (ended.exit_code, "has no step 'nosuch'; known: " in ended.stderr) == (2, True)
 
 
 def test_a_step_without_replies_reports_that(aros: Aros) -> None:

@@ -314,8 +314,8 @@ class _Batch:
         trouble = cast("dict[str, Any]", result.document["error"] or {})
         message = trouble.get("message") or status
         self.stop.ended(result.paid, None if right or status == _WAITS else str(message))
-        # the message of an invalid row begins with its line number
-        where = "" if row.error is not None else f"row {row.key}: "
+        # the message of a row that cannot be run names its line
+        where = "" if result.document["run_id"] is None else f"row {row.key}{row.place}: "
         if self.bar is not None:
             self.bar.advance(self._bad(), None if right else without_secrets(f"{where}{message}"))
 

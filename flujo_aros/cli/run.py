@@ -524,7 +524,7 @@ def _input_of(row: Case) -> Any:
     try:
         return row.live_input()
     except UsageError as error:
-        raise UsageError(f"--inputs: row {row.key}{row.place}: {error}; nothing was submitted") from error
+        raise UsageError(f"--inputs: {error}; nothing was submitted") from error
 
 
 def loaded_document(document: Mapping[str, Any], modules: commands.Modules) -> Any:

@@ -72,11 +72,15 @@ class Case:
     def live_input(self) -> Any:
         """Return the input, with the content of the files and URLs that it names: `{"$file": …}` and `{"$url": …}`.
 
-        Raises `UsageError` for a file that cannot be read, or that is not in the folder of the rows.
+        Raises `UsageError`, with the row and its line, for a file that cannot be read, or that is not in the folder of
+        the rows.
         """
         from flujo_aros.host import with_named_content  # imported here: reading rows needs no model host
 
-        return with_named_content(self.input, self.folder)
+        try:
+            return with_named_content(self.input, self.folder)
+        except UsageError as error:
+            raise UsageError(f"row {self.key}{self.place}: {error}") from error
 
     @property
     def key(self) -> str:

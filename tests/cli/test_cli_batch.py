@@ -84,6 +84,7 @@ def test_a_row_that_fails_or_is_not_json_stops_no_other(aros: Aros, shop: Path) 
     ended = batch(aros, '"bad"', "{not json", '{"input": "x", "context": 3}', '"good"', extra=("--concurrency", "2"))
     assert ended.exit_code == 1
     assert "1 completed, 3 failed; results in out.jsonl" in ended.stderr
+    assert "row 0 (rows.jsonl, line 1): " in ended.stderr
     found = results()
     assert {row: each["status"] for row, each in found.items()} == {
         0: "failed",

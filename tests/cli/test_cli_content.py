@@ -74,4 +74,8 @@ def test_rows_name_the_files_that_the_model_sees(aros: Aros, tmp_path: Path) -> 
     found = {line["row"]: line for line in map(json.loads, Path("out.jsonl").read_text().splitlines())}
     assert found[0]["output"] == "What is this? + image/png"
     assert found["letter"]["output"] == "Dear Ann"
-    assert found["lost"]["error"]["message"] == "cannot read the file 'lost.png' in 'data': No such file or directory"
+    lost = (
+        "row \"lost\" (data/rows.jsonl, line 3): cannot read the file 'lost.png' in 'data': No such file or directory"
+    )
+    assert found["lost"]["error"]["message"] == lost
+    assert ended.stderr.count("(data/rows.jsonl, line 3)") == ended.stderr.count(lost) == 1

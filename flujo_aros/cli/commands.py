@@ -88,6 +88,13 @@ def _stored(url: str, query: str, **values: str) -> list[tuple[str, str]]:
     return []
 
 
+def rule_codes(incomplete: str) -> Iterator[tuple[str, str]]:
+    """Yield the codes of the rules of `aros lint` for the completion of a shell, each with what its rule finds."""
+    from flujo_aros.lint.rules import RULES  # imported here: help needs no rules
+
+    yield from ((rule.code, rule.headline()) for rule in RULES if rule.code.startswith(incomplete))
+
+
 def argument(placeholder: str, words: str, default: Any = ..., **more: Any) -> Any:
     """Declare an argument, which is required unless it has a default."""
     return typer.Argument(default, metavar=placeholder, help=words, **more)
@@ -455,7 +462,7 @@ class Rule(Command, module="lint"):
     Example: aros rule V-A8
     """
 
-    code: str | None = argument("CODE", "A code such as V-A8.", None)
+    code: str | None = argument("CODE", "A code such as V-A8.", None, autocompletion=rule_codes)
     as_json: bool = flag("--json", "Print it as JSON.")
 
 

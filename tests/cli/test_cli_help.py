@@ -103,6 +103,14 @@ def test_a_shell_completes_last_and_the_ids_of_recorded_runs_newest_first(monkey
     assert completed("aros resume ") == []
 
 
+def test_a_shell_completes_the_codes_of_rules_with_what_they_find() -> None:
+    assert completed("aros rule V-A9") == ["V-A9\tA model cannot be found by its name."]
+    completion, modules = completed_in_bash("aros rule V-A")
+    assert {"V-A1", "V-A9"} < set(completion)
+    assert all(code.startswith("V-A") for code in completion)
+    assert "pydantic_ai" not in modules
+
+
 @pytest.mark.parametrize("command", [(), *[(name,) for name in COMMANDS]])
 def test_help_has_an_example_and_words_for_every_option(aros: Aros, command: tuple[str, ...]) -> None:
     text = help_of(aros, *command)

@@ -119,17 +119,7 @@ class Environment:
             hint = "write ${NAME} or ${NAME:-default}, and $${ for a dollar sign before a brace"
             self.note(node.place, f"{wrong!r} is not the name of an environment variable; {hint}")
             return node
-        missing: list[str] = []
-
-        def value(found: re.Match[str]) -> str:
-            if found["escaped"]:
-                return "$"
-            known_value = self.known.get(found["name"], "")
-            if not known_value and not found["default"]:
-                missing.append(found["name"])
-            return known_value or found["value"] or ""
-
-        filled = _REFERENCE.sub(value, text)
+        filled, missing = filled_text(text, self.known)
         for name in missing:
             why = "is empty" if name in self.known else "is not set"
             cure = f"set it, or give a default: ${{{name}:-VALUE}}"
@@ -158,6 +148,25 @@ _OPERATIONS: Final = ("init", "finalize")
 """Keys of steps before and after the others."""
 _SHORT: Final = frozenset({"set", "append", "merge", "output", "output_template", "history"})
 """The keys of the short forms of these operations."""
+
+
+def filled_text(text: str, known: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return a string with its references replaced, and the variables that are not set and have no default.
+
+    >>> filled_text("openai:${NAME:-qwen}@${URL}", {"URL": "http://gpu"})
+    ('openai:qwen@http://gpu', [])
+    """
+    missing: list[str] = []
+
+    def value(found: re.Match[str]) -> str:
+        if found["escaped"]:
+            return "$"
+        known_value = known.get(found["name"], "")
+        if not known_value and not found["default"]:
+            missing.append(found["name"])
+        return known_value or found["value"] or ""
+
+    return _REFERENCE.sub(value, text), missing
 
 
 def variables_in(text: str) -> list[str]:

@@ -416,3 +416,14 @@ def test_a_step_that_cannot_run_is_reported_once_with_its_module_imported(tmp_pa
     step = "{name: a, uses: 'other_functions_of_lint:run', input: '{{ input | uper }}'}"
     found = lint_text(f"steps: [{step}]", options=Options(allow=(str(module),))).findings
     assert [each.code for each in found] == ["V-T3"]
+
+
+@pytest.mark.parametrize(("value", "found"), [(None, []), ("openai:gpt-4o", []), ("gpt4o", ["V-A9"])])
+def test_a_model_in_a_variable_is_checked_if_the_variable_is_set(
+    value: str | None, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AROS_TEST_MODEL", raising=False)
+    if value is not None:
+        monkeypatch.setenv("AROS_TEST_MODEL", value)
+    text = 'agents: {a: {model: "${AROS_TEST_MODEL}"}}\nsteps: [{name: s, uses: agents.a}]\n'
+    assert codes(text, select=("V-A9",)) == found

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
 from flujo_aros.blueprint.document import Node
+from flujo_aros.blueprint.environment import filled_text
 from flujo_aros.blueprint.loading import Located
 from flujo_aros.host import find_name_error, local_name_error, missing_provider, nearest_local
 from flujo_aros.json_data import follow_refs, is_list
@@ -42,7 +44,8 @@ class UnknownModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_name=A
     ## What it does
 
     Finds models such as `local:smollm` that are neither a known name nor the path of a `.gguf` file, and models without
-    a provider, such as `gpt4o`.
+    a provider, such as `gpt4o`. `${NAME}` and `${NAME:-default}` are replaced as in a run; a variable that is not set
+    is not checked.
 
     ## Why is this bad
 
@@ -76,7 +79,9 @@ class UnknownModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_name=A
         """Check every `model` of an agent, a step or a stage."""
         for holder in _holders(subject.root):
             written = holder.members["model"]
-            name = str(written.value)
+            name, missing = filled_text(str(written.value), os.environ)
+            if missing:
+                continue
             message = local_name_error(name)
             if message is None and find_name_error(name) is None and "$" not in name:  # the loader reports such errors
                 nameless = missing_provider(name)
@@ -87,7 +92,7 @@ class UnknownModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_name=A
                 continue
             near = nearest_local(name)
             fix = None
-            if near is not None:
+            if near is not None and name == written.value:
                 edit = subject.editor.replace_scalar(holder, "model", near)
                 fix = fix_of(f"Write `{near}`", [edit], Applicability.UNSAFE)
             yield self.finding(message, span_of(written), step=subject.step_at(written.place), fix=fix)

@@ -48,7 +48,10 @@ def why_no_text(value: object) -> str | None:
             return f'{part} is only the name of a file; pass its content: BinaryContent.from_path("{part}")'
         if is_content(part):
             inside = "" if value is part else f" in a value of type {type(value).__name__}"
-            cure = 'make it an element of the input: ["What is in this?", "{{ input }}"]'
+            cure = (
+                'for an agent make it an element of the input: ["What is in this?", "{{ input }}"]; leave it out of '
+                "any other template"
+            )
             return f"content such as an image{inside} cannot be written as text; {cure}"
     return None
 

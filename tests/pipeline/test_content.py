@@ -78,6 +78,14 @@ def test_content_inside_text_or_data_is_rejected_before_any_call(source: Any, gi
     assert 'make it an element of the input: ["What is in this?", "{{ input }}"]' in message
 
 
+def test_content_in_the_question_to_a_person_is_rejected_with_advice_for_a_message() -> None:
+    run = Runner(Human("ask", message="Is {{ input }} a cat?")).run_sync(LINK)
+    assert run.status is RunStatus.FAILED
+    message = str(run.step("ask").error)
+    assert message.startswith("message of step 'ask': content such as an image cannot be written as text")
+    assert message.endswith("; leave it out of any other template")
+
+
 BYTES = 'bytes are not text; decode them, or pass BinaryContent(data, media_type="image/png")'
 
 

@@ -14,6 +14,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
+from types import NoneType
 from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -527,7 +528,7 @@ class Loading:
                 return
             takes = host.capability_options(name)
             if given is None or isinstance(given.value, dict):  # any other value is the first option
-                missing = [each for each, required in takes.items() if required and each not in options]
+                missing = [each for each, (required, _) in takes.items() if required and each not in options]
                 if missing:
                     options_of = ", ".join(f"{each}: …" for each in missing)
                     self.note(node.place, f"the capability {name!r} needs options: {{{name}: {{{options_of}}}}}")
@@ -537,6 +538,14 @@ class Loading:
                         place,
                         nearest(option, takes, closed=True).after(f"the capability {name!r} has no option {option!r}"),
                     )
+            for option, value in given.members.items() if given is not None else ():
+                choices = takes[option][1] if option in takes else ()
+                if choices and not any(_is_choice(value.value, each) for each in choices):
+                    message = f"the option {option!r} of the capability {name!r} cannot be {brief(value.plain())}"
+                    near = nearest(str(value.value), [each for each in choices if isinstance(each, str)], closed=True)
+                    words = ", ".join(_SCALARS.get(each) or brief(each) for each in choices)
+                    hint = near if near.suggestion is not None else Hint(f"; expected {words}")
+                    self.note(value.place, hint.after(message))
 
     def schema(self, node: Node | None, *, typed: bool = False) -> bool:
         """Return whether the JSON Schema at this node, if there is one, compiles; if not, an error is recorded.
@@ -789,6 +798,15 @@ def _instead(detail: ErrorDetails) -> Hint:
     if is_list(value) and wanted == "dict_type" and key in ("output_schema", "input_schema", "schema"):
         return Hint(f"; for one of several values, write {{enum: {json.dumps(value, ensure_ascii=False)}}}")
     return Hint(_SHAPES.get((key, wanted), ""))
+
+
+_SCALARS: Final = {bool: "true or false", int: "an integer", float: "a number", str: "a string", NoneType: "null"}
+
+
+def _is_choice(value: object, choice: object) -> bool:
+    """Return whether a scalar has this type, or is this literal."""
+    kinds = (int, float) if choice is float else (choice,)
+    return type(value) in kinds or (type(value) is type(choice) and value == choice)
 
 
 _SCHEMA_FILES: Final = (".json", ".yaml", ".yml")

@@ -12,8 +12,8 @@ from inspect import signature
 from operator import attrgetter
 from shlex import join
 from traceback import walk_tb
-from types import TracebackType
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
+from types import NoneType, TracebackType, UnionType
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -118,16 +118,32 @@ def capability_names() -> tuple[str, ...]:
     return tuple(CAPABILITY_TYPES)
 
 
-def capability_options(name: str) -> Mapping[str, bool]:
-    """Return the options of a capability, and whether each must be given; an empty mapping if it accepts any option."""
+def capability_options(name: str) -> Mapping[str, tuple[bool, tuple[Any, ...]]]:
+    """Return the options of a capability: whether each must be given, and its types and values, or an empty tuple if
+    they are no plain JSON. The mapping is empty if the capability accepts any option.
+    """
     kind = CAPABILITY_TYPES[name]
     owner = next(each for each in kind.__mro__ if "from_spec" in vars(each))
-    takes = signature(
-        kind if owner is AbstractCapability else kind.from_spec
-    ).parameters.values()  # its own calls `kind`
+    is_plain = owner is AbstractCapability  # its own calls `kind`
+    takes = signature(kind if is_plain else kind.from_spec).parameters.values()
     if any(each.kind is each.VAR_KEYWORD for each in takes):
         return {}
-    return {each.name: each.default is each.empty for each in takes}
+    try:
+        hints = get_type_hints(kind.__init__ if is_plain else kind.from_spec)
+    except NameError:  # a type that its module imports for type checkers only
+        hints = {}
+    return {each.name: (each.default is each.empty, _plain_choices(hints.get(each.name))) for each in takes}
+
+
+def _plain_choices(hint: Any) -> tuple[Any, ...]:
+    """Return the scalar types and literals of a type, or an empty tuple if it has any other part."""
+    if get_origin(hint) is Literal:
+        return get_args(hint)
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else ()
+    found = [_plain_choices(part) for part in parts]
+    if parts:
+        return tuple(each for part in found for each in part) if all(found) else ()
+    return (hint,) if hint in (bool, int, float, str, NoneType) else ()
 
 
 def checked_contract(contract: Contract[T], checks: Sequence[Check]) -> Contract[T]:

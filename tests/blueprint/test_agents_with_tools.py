@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic_ai import Agent
+from pydantic_ai.capabilities import CAPABILITY_TYPES, AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
@@ -233,6 +234,18 @@ def test_the_model_of_a_pydantic_ai_agent_is_its_own() -> None:
             "the capability 'Thinking' has no option 'effrt'; did you mean 'effort'?",
         ),
         (
+            AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{Thinking: {effort: hihg}}]"),
+            "the option 'effort' of the capability 'Thinking' cannot be \"hihg\"; did you mean 'high'?",
+        ),
+        (
+            AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{Thinking: {effort: 3}}]"),
+            "the option 'effort' of the capability 'Thinking' cannot be 3; expected true or false, \"minimal\", ",
+        ),
+        (
+            AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{Thinking: {id: 3}}]"),
+            "the option 'id' of the capability 'Thinking' cannot be 3; expected a string, null",
+        ),
+        (
             AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{MCP: {command: npx}}]"),
             "a blueprint can only name the `url` of an MCP server; to start one by a command, build",
         ),
@@ -253,6 +266,23 @@ def test_invalid_agent_options_are_rejected_at_their_place(text: str, words: str
     (found,) = [each for each in caught.value.findings if words in each.message]
     assert found.place is not None
     assert found.place.line == 7
+
+
+@pytest.mark.parametrize("options", ["effort: high", "effort: true", "effort: low, id: null", "defer_loading: false"])
+def test_the_options_that_a_capability_takes_are_accepted(options: str) -> None:
+    text = AGENT.replace("tools: [shop_of_tools:stock]", f"capabilities: [{{Thinking: {{{options}}}}}]")
+    assert load(text, "pydantic_ai.capabilities").steps
+
+
+def test_an_option_whose_type_cannot_be_resolved_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Sized(AbstractCapability[Any]):
+        def __init__(self, size: int = 0) -> None:
+            self.size = size
+
+    monkeypatch.setitem(Sized.__init__.__annotations__, "size", "OnlyForTypeCheckers")
+    monkeypatch.setitem(cast("dict[str, Any]", CAPABILITY_TYPES), "Sized", Sized)
+    text = AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{Sized: {size: x}}]")
+    assert load(text, "pydantic_ai.capabilities").steps
 
 
 def test_a_tool_that_is_not_there_is_found_before_any_call() -> None:

@@ -34,8 +34,12 @@ class Lexicon:
         self.words = words
         self.letters = {name: chr(ord("\u0100") + index) for index, name in enumerate((*words, *more))}
         """The letter of each class."""
-        self._known = {word: name for name, listed in words.items() for word in listed.split()}
+        known = [(known, name) for name, listed in words.items() for known in listed.split()]
+        self._known = dict(known)
         self._stems = {word[:-1]: name for word, name in self._known.items() if word[-1] == "*"}
+        self._every: dict[str, list[str]] = {}
+        for each, name in known:
+            self._every.setdefault(each, []).append(name)
         self._stem_lengths = sorted(set(map(len, self._stems)), reverse=True)
         groups = sorted(
             (word.replace("_", " ").replace("*", r"\w*") for word in self._known if "_" in word), reverse=True
@@ -48,6 +52,8 @@ class Lexicon:
         """Words of Chinese and Japanese, which have no spaces around them."""
         self.class_of = lru_cache(maxsize=4096)(self._class_of)
         """Return the class of a word in lower case, or None."""
+        self.classes_of = lru_cache(maxsize=4096)(self._classes_of)
+        """Return every class of a word in lower case."""
 
     def any_of(self, names: str) -> str:
         """Return the letters of classes: `A/B`."""
@@ -62,6 +68,10 @@ class Lexicon:
         if (known := self._known.get(word)) is not None:
             return known
         return next((self._stems[word[:end]] for end in self._stem_lengths if word[:end] in self._stems), None)
+
+    def _classes_of(self, word: str) -> frozenset[str]:
+        spelled = word, *(f"{word[:end]}*" for end in self._stem_lengths if end <= len(word))
+        return frozenset(name for each in spelled for name in self._every.get(each, ()))
 
     def words_in(self, text: str) -> list[str]:
         """Return the words, marks and breaks of a sentence in lower case."""

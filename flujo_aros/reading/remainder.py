@@ -24,6 +24,7 @@ from flujo_aros.contract import Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
+from flujo_aros.reading.caveats import MAY_BE_CAVEAT, caveat_in
 from flujo_aros.reading.claims import contradicted_by
 from flujo_aros.reading.disowned import MAY_DISOWN, disowned_in, is_sample
 from flujo_aros.reading.grammar import CJK, SENTENCE, SHORT_COMMENT, expression
@@ -373,7 +374,7 @@ def _rest_before(
     floor = max((other.end for other in others if other.end <= chosen.start), default=0) if others else 0
     label = label_before(text, chosen.start, floor) if floor else label
     before = text[max(0, chosen.start - _SOME_TEXT) : chosen.start]
-    if MAY_REMARK.may_match(before) and (doubted := _doubted_before(before, label, floor, answer)) is not None:
+    if (doubted := _doubted_before(before, label, floor, answer)) is not None:
         return f"the words before it say that it is not to be trusted: {_excerpt(doubted, 0)!r}"
     if not floor and MAY_OMIT.may_match(before):
         said = mask_reasoning(before, unopened=True)
@@ -438,9 +439,13 @@ _SENTENCE_GOES_ON: Final = expression(r"[`\"'”»)]{0,3}(?:[.,;]| \w)")
 
 def _doubted_before(before: str, label: str, floor: int, answer: Answer) -> str | None:
     """Return the sentence before a value that doubts it: the words that introduce it, or a doubt stated earlier."""
-    if not (floor and _looks_back(label)) and (doubted := doubt_in(label, answer.tagger)) is not None:
+    remarks = MAY_REMARK.may_match(before)
+    if remarks and not (floor and _looks_back(label)) and (doubted := doubt_in(label, answer.tagger)) is not None:
         return doubted
-    return None if floor else doubt_in(mask_reasoning(before, unopened=True), answer.tagger, thinks=True)
+    if floor or not (remarks or MAY_BE_CAVEAT.may_match(before)):
+        return None
+    said = mask_reasoning(before, unopened=True)
+    return (remarks and doubt_in(said, answer.tagger, thinks=True)) or caveat_in(said, answer.tagger)
 
 
 def _denied_before(before: str, answer: Answer) -> str | None:
@@ -487,6 +492,8 @@ def _rest_behind(behind: str, answer: Answer) -> str | None:
         return f"the text after it {said}: {_excerpt(remark.sentence, 0)!r}"
     if (claim := _claim_in(prose, answer)) is not None:
         return f"the text after it {claim}"
+    if (caveat := caveat_in(prose, answer.tagger)) is not None:
+        return f"the text after it says that it is not to be trusted: {_excerpt(caveat, 0)!r}"
     return (
         _other_lines(prose, answer)
         or _other_form(prose, names)

@@ -125,29 +125,7 @@ WORDS: Final = {
     "DOUBTFUL": """illegible unreadable blurr* smudged not_final not_100 hold_me_to to_be_confirmed
         could_just_as_well judgment_call judgement_call second_opinion open_to_question for_want_of for_lack_of
         to_be_filled to_be_completed to_be_determined to_be_added to_be_verified arbitrar* coin_flip coin_toss
-        grain_of_salt pinch_of_salt quote_me unleserlich unsicher unklar zweifelhaft fiktiv* annahme angenommen
-        platzhalter vorläufig* schätzung geschätzt geraten erraten erfunden vermutung ohne_gewähr bin_mir_nicht
-        zweifle könnte_auch könnte_falsch könnte_sein aufs_geratewohl vermute schätze nicht_lesbar abgeleitet
-        konnte_nicht nicht_hervor keine_ahnung nachprüfen abgleichen onleesbaar onzeker* onduidelijk aanname
-        voorlopig* schatting geschat fictief* gegokt gok raden geraden verzonnen twijfel kan_ook op_goed_geluk
-        slecht_leesbaar te_controleren te_bevestigen net_zo_goed kon_niet illisible* douteu* fictif* fictiv*
-        provisoire* estimé* inventé* devin* hésite pourrait_être au_hasard au_pif hypothèse peu_lisible
-        mal_lisible à_confirmer à_vérifier recontrôler faute_de_mieux il_est_possible_que n'ai_pas_pu ni_idea
-        ilegible ilegível illeggibile inciert* dudos* incert* duvidos* dubbi* fictici* fictíci* fittizi* suposici*
-        supuse suposição presumid* ipotizzat* provvisori* provisóri* estimación estimativa stima stimat* inventad*
-        inventat* adivin* palpite indovin* supposizione if_i_had_to dudo dubito potrebbe_essere podría_ser
-        poderia_ser puede_que es_posible_que é_possível_que è_possibile_che al_azar a_caso ao_acaso ipotesi
-        hipótesis hipótese deduje deduzi no_se_distingue non_si_legge pouco_legível poco_legible por_confirmar
-        por_verificar da_controllare da_verificare da_confermare a_confirmar a_verificar ricontrollare immagina*
-        dedott* no_consta creo_que me_queda_claro pode_não orientativ* approssimativ* non_sono_riuscit* no_pude
-        não_consegui comprobar revisar revisarla verificarlo riverificare 我假设 假定 推测 推測です 推定 估计 猜
-        不清楚 不确定 看不清 存疑 仅供参考 読み取れ はっきりしな 確信が 自信がありま 仅为示例 只是示例 仅是示例
-        仅为例子 虚构 占位 例です 架空 ダミー サンプルです 仮の 无法确定 難以確定 无法辨认 추측 불확실 확실하지
-        illustratives illustratifs illustratieve illustrativ illustrativas ilustrativ* наугад предположит*
-        предположен* предполагаю выдуман* неразборчив* нечитаем* неуверен* zgaduję zgadywan* przypuszcz* zmyślon*
-        nieczyteln* niepewn* tahminim tahminen belirsiz* okunmuyor okunaksız* gissning* gissad* gissat oläslig*
-        osäker* usikker* ulæselig* gættet gjettet epävarm* arvaus* arvasin nejist* nečiteln* vymyšlen*
-        olvashatatlan* bizonytalan* nesigur* ilizibil*""",
+        grain_of_salt pinch_of_salt quote_me""",
     "CHOSE": """treat treated went_with go_with picked pick chose choose used use reused kept put filled took settled
         reconstructed entered wrote fill inserted""",
     "HM": """hm* ah oh uh um well ok okay also ach ay""",
@@ -339,6 +317,14 @@ class Tagged(NamedTuple):
     says: list[Mapping[int, int]]
 
 
+class Marked(NamedTuple):
+    """A value or a name in a sentence: its class, what it is for the fields, and how it is written."""
+
+    name: str
+    means: Mapping[int, int]
+    text: str
+
+
 class Tagger:
     """Tags sentences next to an answer with these fields, or next to none. Keeps what it has read."""
 
@@ -379,20 +365,24 @@ class Tagger:
         return self._tagged[sentence]
 
     def _read(self, sentence: str) -> Tagged:
-        tags, says, parts, end = list[str](), list[Mapping[int, int]](), list[str](), 0
-        sentence = _STRUCK.sub(r" not \1\2 but ", _BESIDES.sub(_kept, sentence.replace(_MARK, " ")))
+        text, marked = self.marked(sentence)
+        known = iter([(LETTERS[name], means) for name, means, _ in marked])
+        read = [next(known) if word == MARK else (self._letter(word), _NOTHING) for word in LEXICON.words_in(text)]
+        return Tagged("".join(tag for tag, _ in read), [said for _, said in read])
+
+    def marked(self, sentence: str) -> tuple[str, list[Marked]]:
+        """Return a sentence in lower case with a mark for each value and name, and what they are."""
+        marked, parts, end = list[Marked](), list[str](), 0
+        sentence = _STRUCK.sub(r" not \1\2 but ", _BESIDES.sub(_kept, sentence.replace(MARK, " ")))
         for found in self._values_in(sentence):
             name, means = self._word(found)
             if name:
-                tags.append(LETTERS[name])
                 own = {at: how for at, how in means.items() if how == OWN or name in _NAMES}
-                says.append(own or {at: how for at, how in means.items() if not self.fields[at].listed})
-                parts.append(f"{sentence[end : found.start()].lower()} {_MARK}")
+                means = own or {at: how for at, how in means.items() if not self.fields[at].listed}
+                marked.append(Marked(name, means, found[0]))
+                parts.append(f"{sentence[end : found.start()].lower()} {MARK}")
                 end = found.end()
-        words = LEXICON.words_in("".join((*parts, sentence[end:].lower())))
-        known = iter(zip(tags, says, strict=True))
-        read = [next(known) if word == _MARK else (self._letter(word), _NOTHING) for word in words]
-        return Tagged("".join(tag for tag, _ in read), [said for _, said in read])
+        return "".join((*parts, sentence[end:].lower())), marked
 
     def _letter(self, word: str) -> str:
         is_name = word.removesuffix("s") in self._name_words and class_of(word) in _OF_FIELDS
@@ -749,7 +739,7 @@ _INTRODUCES: Final = r"(?:\b(?:by|from|to|for|of|at|in|on|is|was|von|par|de|por)
 """Between other words of a quotation and a value."""
 _CLOCK: Final = expression(r"(?:^|T)0?(\d{1,2}:\d\d(?::\d\d)?)")
 _DECIMAL: Final = expression(r"-?\d{1,15}\.\d{1,15}")
-_MARK: Final = "\0"
+MARK: Final = "\0"
 """Stands for a word that is a name or a value."""
 _NOTHING: Final[Mapping[int, int]] = MappingProxyType({})
 _OF_FIELDS: Final = ("ASSUMED", "GUESSED", "EXAMPLE", "REVIEW", "ERROR")

@@ -1,0 +1,118 @@
+"""Sentences next to an answer that say why it cannot be trusted, in fourteen languages, and those that do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from flujo_aros import Accepted, Reason, Rejected, read
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "item": {"type": "string"},
+        "price": {"type": "number"},
+        "paid": {"type": "boolean"},
+        "vendor": {"type": ["string", "null"]},
+    },
+    "required": ["item", "price", "paid"],
+}
+ANSWER = '{"item": "desk lamp", "price": 540, "paid": true, "vendor": null}'
+BLANK = '{"item": "", "price": 0, "paid": false, "vendor": null}'
+
+
+def reply(said: str, answer: str = ANSWER) -> Any:
+    return read(f"```json\n{answer}\n```\n\n{said}", SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        # made up, or put in for something else
+        "540 is what I imagine it costs.",
+        "Den Preis habe ich mir ausgedacht.",
+        "価格は推測です。",
+        "가격은 제가 임의로 지어낸 값입니다.",
+        "These values are dummy data.",
+        "Sustituye el precio por el real antes de usar estos datos.",
+        # out of date
+        "The price is likely stale by now.",
+        "Ce prix vient de mes données d'entraînement.",
+        "这个价格可能早已过时。",
+        # from elsewhere
+        "I copied the price from the example.",
+        "Skopiowałem wartości z przykładu.",
+        "Dieser Preis gehört zu einem anderen Kunden.",
+        "Bu değer başka bir müşterinin siparişine ait.",
+        # not legible, not reached
+        "The last digits of the price are blurred.",
+        "Non ho potuto leggere l'allegato.",
+        "The price service timed out.",
+        "Сервер не отвечал, цена не оттуда.",
+        "ページを開けませんでした。",
+        # not done
+        "I acted as though I had looked, but I did not run the search.",
+        "No ejecuté la consulta.",
+        # not in the source
+        "The article does not mention 540 at all.",
+        "Le montant de 540 ne figure pas dans le document.",
+        "Der Preis von 540 steht nirgends in der Mail.",
+        "540 という数値は原文に記載がない。",
+        # not certain
+        "Emin değilim, fiyatı kendim yazdım.",
+    ],
+)
+def test_a_caveat_rejects_the_answer(said: str) -> None:
+    outcome = reply(said)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The vendor is not mentioned in the text, so it is null.",
+        "Der Verkäufer wird nicht genannt, daher null.",
+        "The customer reports that the shop's page was unreachable.",
+        "Der Kunde meldet, dass die Seite nicht erreichbar war.",
+        "La clienta se queja de un manual ilegible.",
+        "If the price were made up, you would see it here.",
+        "I did not guess anything.",
+        "The price includes tax; it is the figure on the last line.",
+        "A classe do item consta no bilhete.",
+        "I could not find anything else in the text.",
+        "N'hésitez pas à me dire si vous souhaitez un autre format.",
+    ],
+)
+def test_a_sentence_that_explains_or_is_about_something_else_is_harmless(said: str) -> None:
+    assert isinstance(reply(said), Accepted)
+
+
+def test_words_that_the_answer_has_are_its_subject() -> None:
+    schema = {"type": "object", "properties": {"issue": {"type": "string"}, "line": {"type": "integer"}}}
+    said = "The login service was unreachable."
+    assert isinstance(read(f'{{"issue": "service unreachable", "line": 44}}\n\n{said}', schema), Accepted)
+    assert isinstance(read(f'{{"issue": "typo", "line": 44}}\n\n{said}', schema), Rejected)
+
+
+def test_a_refusal_rejects_an_answer_that_is_blank() -> None:
+    for said in (
+        "I can't help with that.",
+        "Lo siento, no puedo ayudarte con eso.",
+        "申し訳ありませんが、お答えできません。",
+    ):
+        assert isinstance(read(f"{said}\n\n{BLANK}", SCHEMA), Rejected)
+
+
+def test_a_caveat_before_the_answer_counts_too() -> None:
+    assert isinstance(read(f"The weather API timed out.\n\n{ANSWER}", SCHEMA), Rejected)
+    assert isinstance(read(f"Die API hat nicht geantwortet.\n\n{ANSWER}", SCHEMA), Rejected)
+
+
+def test_a_caveat_in_the_reasoning_of_the_model_may_be_settled_later() -> None:
+    assert isinstance(read(f"<think>The price service timed out. I'll try again.</think>\n{ANSWER}", SCHEMA), Accepted)
+
+
+def test_a_caveat_is_quoted_in_the_explanation() -> None:
+    assert "The price service timed out" in reply("The price service timed out.").explain()

@@ -134,7 +134,7 @@ _WORDS: Final = {
         invite ejemplo* enunciado instruccion* esempi* istruzion* consegna instruç* voorbeeld* opdracht instructie*
         przykład* polecen* promp* instrukcj* пример* инструкц* промпт* задани* örne* talimat* exempel* exempl*
         instruktion* 示例 例子 样例 提示词 提示 范例 例 サンプル 指示 プロンプト 見本 예시 예제 샘플 프롬프트 지시
-        template templates vorlage plantilla modèle_fourni""",
+        template templates modèle_fourni""",
     # made up, or put in for a value that is to come
     "COMPOSED": """made_up_of""",
     "MADE_UP": """invent invented made_up make_up making_up fabricat* imagin* improvis* off_the_top hunch
@@ -186,7 +186,7 @@ _WORDS: Final = {
         既定 デフォルト 規定値 기본값 디폴트 기본으로 defaults_to its_default their_default the_default""",
     "INFERRED": """inferr* deriv* based_on from_the_context context concluded abgeleitet ergibt schließ* déduit*
         déduis contexte dedu* contexto dedott* contesto desum* afgeleid wywniosk* kontekst* контекст* bağlam* 推断
-        文脈 판단 문맥 sammanhang*""",
+        文脈 판단 문맥 sammanhang* used_the using_the relied_on nur_den only_the""",
     # out of date
     "STALE": """outdated out_of_date stale expired no_longer not_current cached cache snapshot several_years
         last_year's last_week's previous_figure moved_on changed_since raised_since veraltet überholt
@@ -390,7 +390,7 @@ _WORDS: Final = {
 _LEXICON: Final = Lexicon(_WORDS)
 _MARKS: Final = {
     **dict.fromkeys(FIELDS, frozenset(("FIELD",))), **dict.fromkeys(VALUES, frozenset(("VALUE",))),
-    "EMPTY_FIELD": frozenset(("EMPTY_FIELD",)), "PROPER": frozenset(("PERSON",)),
+    "EMPTY_FIELD": frozenset(("EMPTY_FIELD",)),
 }  # fmt: skip
 """The classes of what the tagger finds: names of fields, values of the answer, proper names."""
 _UNNAMED: Final = frozenset(("PROPER", "OTHER", "WHEN"))
@@ -422,7 +422,7 @@ _PAIRS: Final = tuple(
         _pair,
         (
             "CANT NOT ~3 CAN", "UNREACHED CANT ~9 GET", "UNREACHED NOT >3 LOAD", "SILENT NOT ~3 RESPOND",
-            "ABSENT NOT >4 SAYS", "ABSENT SAID ~3 NOT",
+            "ABSENT NOT >4 SAYS", "ABSENT NOT ~3 SAID",
             "ABSENT_FIELD ABSENT/NOT_SAID ~8 FIELD/VALUE", "NO_FIELD NOT >1 FIELD/VALUE",
             "UNFOUND CANT ~4 FIND", "UNFOUND NOT ~3 FIND", "LEFT_UNDONE NOT ~3 DONE", "I_LEFT_UNDONE NOT >2 DID",
             "UNSURE NOT ~3 SURE", "UNKNOWN NOT ~2 KNOW", "WRONG NOT ~2 RIGHT",
@@ -478,10 +478,10 @@ _CAVEATS: Final = _rules(
     "TEST_ENV THIS/FIELD/VALUE/ANSWER/I",
     # "the last digits are blurred", "non ho potuto leggere l'allegato", "the search timed out"
     "ILLEGIBLE FIELD/VALUE/ANSWER/SOURCE/I !EMPTY_FIELD/ALL",
-    "UNREACHED SERVICE/ANSWER/FIELD/SOURCE/VALUE/THIS/BLANK !ALL",
+    "UNREACHED SERVICE/ANSWER/FIELD/SOURCE/VALUE/THIS/BLANK !ALL/INFERRED",
     "FAIL SERVICE/SOURCE/I/BLANK/ANSWER/SILENT/TOOL !ALL",
     "SILENT SERVICE",
-    "NO_TOOL I/CANT",
+    "NO_TOOL I/CANT !INFERRED",
     # "I did not run the tests", "I acted as though a scan had taken place"
     "LEFT_UNDONE I !YOU/SPEC",
     "I_LEFT_UNDONE !YOU",
@@ -508,7 +508,18 @@ _CAVEATS: Final = _rules(
 _EXEMPT: Final = _rules(
     "REPORTS !I/SOURCE", "PERSON !I/ANSWER/OTHER_RECORD/FIELD", "NONE_ELSE !FIELD/VALUE/OTHER_RECORD", "IN_A_CONDITION"
 )
-_STRONG: Final = _NO_CLASS.union(*(pair.one | pair.other for pair in _PAIRS), *(rule.wanted[0] for rule in _CAVEATS))
+
+
+def _required(names: AbstractSet[str]) -> frozenset[str]:
+    """Return the classes of words without which none of these classes is present."""
+    found = frozenset[str]()
+    for name in names:
+        pairs = [pair for pair in _PAIRS if pair.name == name]
+        found = found.union({name} & _WORDS.keys(), *(_required(pair.one) for pair in pairs))
+    return found
+
+
+_STRONG: Final = _NO_CLASS.union(*(_required(rule.wanted[0]) for rule in _CAVEATS))
 """A sentence with none of these classes fits no rule."""
 MAY_BE_CAVEAT: Final = Phrases(*_LEXICON.phrases("/".join(sorted(_STRONG))), r"n['’](?:t\b)?")
 """Finds texts that may contain a caveat."""
@@ -533,7 +544,8 @@ def caveat_in(text: str, tagger: Callable[[], Tagger]) -> str | None:
         return None
     for sentence in SENTENCE.split(text[:_MOST_TEXT]):
         words = _LEXICON.words_in(sentence.lower())
-        if not all(map(_STRONG.isdisjoint, map(_LEXICON.classes_of, words))) and _is_caveat(sentence, tagger()):
+        may_be = not all(map(_STRONG.isdisjoint, map(_LEXICON.classes_of, words)))
+        if may_be and _is_caveat(sentence, tagger()):
             return sentence
     return None
 

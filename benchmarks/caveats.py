@@ -1,9 +1,9 @@
 """Measure caveats: sentences next to an answer that say why it cannot be trusted, and those that only look like it.
 
 `python -m benchmarks.caveats` prints a table: of the answers with a caveat, how many are rejected; of the others, how
-many are accepted. Five writers who knew none of the rules wrote the sentences in `caveats.jsonl`: 1 and 3 in English, 2
-and 4 in thirteen other languages, 5 in both. The rules were written after 1 and 2 were read; `--show N` prints what is
-not right of a writer.
+many are accepted. Six writers who knew none of the rules wrote the sentences in `caveats.jsonl`: 1 and 3 in English, 2 and 4
+in thirteen other languages, 5 and 6 in both. Those of the sixth have not been read for the rules. `--show N` prints
+what is not judged correctly of a writer.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ def is_accepted(row: dict[str, Any]) -> bool:
     return isinstance(read("\n\n".join(parts), schema_of(row["answer"])), Accepted)
 
 
-def main() -> None:
-    """Print the table."""
-    shown = sys.argv[2] if sys.argv[1:2] == ["--show"] else ""
+def count(shown: str = "") -> dict[str, Counter[str]]:
+    """Return by writer how many caveats and harmless passages there are, and how many are judged correctly, and print
+    the others of one writer.
+    """
     counts: dict[str, Counter[str]] = {}
     for row in map(json.loads, ROWS.read_text(encoding="utf-8").splitlines()):
         writer = row["id"].partition("/")[0]
@@ -52,6 +53,12 @@ def main() -> None:
         counts.setdefault(writer, Counter()).update({kind: 1, f"{kind}, right": int(right)})
         if writer == shown and not right:
             print(row["id"], row["lang"], kind, row["text"], json.dumps(row["answer"], ensure_ascii=False), sep=" | ")
+    return counts
+
+
+def main() -> None:
+    """Print the table."""
+    counts = count(sys.argv[2] if sys.argv[1:2] == ["--show"] else "")
     print("| writer | caveats rejected | harmless accepted |\n|---|---:|---:|")
     for writer, found in counts.items():
         cells = (f"{found[f'{kind}, right']} of {found[kind]}" for kind in ("caveat", "harmless"))

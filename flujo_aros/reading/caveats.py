@@ -542,6 +542,8 @@ def caveat_in(text: str, tagger: Callable[[], Tagger]) -> str | None:
     """
     if not MAY_BE_CAVEAT.may_match(text):
         return None
+    if not MAY_BE_CAVEAT.may_match(text):
+        return None
     for sentence in SENTENCE.split(text[:_MOST_TEXT]):
         words = _LEXICON.words_in(sentence.lower())
         may_be = not all(map(_STRONG.isdisjoint, map(_LEXICON.classes_of, words)))

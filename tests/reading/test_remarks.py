@@ -182,9 +182,9 @@ def test_of_corrections_of_many_wordings_most_are_recognized_and_hardly_any_harm
 
 @pytest.mark.slow
 def test_most_passages_that_models_usually_write_after_an_answer_are_harmless() -> None:
-    """Slightly below the figures of decision 029."""
+    """Slightly below the figures of decision 031."""
     rows = list(measured.rows(measured.FILES[2]))
-    assert sum(row.accepted for row in rows) >= 1_815
+    assert sum(row.accepted for row in rows) >= 1_800
     assert sum(row.harmless for row in rows) == 1_900
 
 

@@ -1,9 +1,9 @@
 """Measure caveats: sentences next to an answer that say why it cannot be trusted, and those that only look like it.
 
 `python -m benchmarks.caveats` prints a table: of the answers with a caveat, how many are rejected; of the others, how
-many are accepted. Six writers who knew none of the rules wrote the sentences in `caveats.jsonl`: 1 and 3 in English, 2 and 4
-in thirteen other languages, 5 and 6 in both. Those of the sixth have not been read for the rules. `--show N` prints
-what is not judged correctly of a writer.
+many are accepted. Six writers who knew none of the rules wrote the sentences in `caveats.jsonl`: 1 and 3 in English,
+2 and 4 in thirteen other languages, 5 and 6 in both. Those of the sixth have not been read for the rules. `--show N`
+prints what is not judged correctly of a writer.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ _WORDS: Final = {
         yapamad* yapamam yapamıyor* getiremed* doğrulayamad* çekemed* çözemed* seçilemiyor* yüklenemed* veremem
         veremiyor* edilemed* sağlanamad* teyit_edemed* kurulamad*""",
     "IF": """if unless would wenn falls würde* serait serais sería sarebbe seria indien zou jeśli gdyby если бы eğer
-        skulle 如果 若 要是 假如 もし なら れば たら 만약 면 경우""",
+        skulle 如果 若 要是 假如 もし なら れば たら 만약 면 경우 caso""",
     "MAY": """might could perhaps maybe possibly likely probably könnte* vielleicht vermutlich wohl möglicherweise
         pourrai* peut-être probablement podría* quizá* tal_vez probablemente potrebbe* potrei forse probabilmente
         poderia* talvez provavelmente zou misschien waarschijnlijk może chyba prawdopodobnie возможно вероятно
@@ -273,10 +273,10 @@ _WORDS: Final = {
         повреждён* поврежден* нет_доступа сбой erişilemez* bozuk çevrimdışı kapalıydı çökt* nere otillgänglig*
         skadad* driftstopp 超时 失败 故障 断开 无权限 没有权限 损坏 エラー 停止して ダウン タイムアウト 障害
         権限がな 破損 오류 차단 중단 권한이_없 손상 시간_초과 login_that errore_503 erreur_503 erro_503 error_503
-        an_error error_both error_every gave_me access_was_denied access_denied denied isn't_enabled not_enabled
-        disabled password trouble_reading missing_from_the_upload no_internet disattivat* désactivé* desactivad*
-        deaktiviert* passwort* contraseña senha wachtwoord hasł* парол* parola şifre 密码 パスワード 비밀번호
-        lösenord keine_verbindung pas_accès pas_d'accès senza_accesso nessun_accesso sem_conexão toegang dostępu
+        an_error error_both error_every access_was_denied access_denied denied isn't_enabled not_enabled disabled
+        trouble_reading missing_from_the_upload no_internet disattivat* désactivé* desactivad* deaktiviert*
+        passwort* contraseña senha wachtwoord hasł* парол* parola şifre 密码 パスワード 비밀번호 lösenord
+        keine_verbindung pas_accès pas_d'accès senza_accesso nessun_accesso sem_conexão toegang dostępu
         нет_интернета интернета_у_меня_нет internete internetin åtkomst saknar_verktyg 没有联网 登录失败
         ログインでき 로그인 garbled scanner_crashed échoué a_échoué wyświetla geen_antwoord kein_antwort
         fehlgeschlagen mislukt nie_powiodł* не_загруз* başarısız erişilemem* 로딩에_실패 접속_실패 kom_inte_åt échec
@@ -344,32 +344,31 @@ _WORDS: Final = {
         non_si_legge pouco_legível poco_legible por_confirmar por_verificar da_controllare da_verificare
         da_confermare a_confirmar a_verificar ricontrollare immagina* no_consta creo_que me_queda_claro pode_não
         orientativ* approssimativ* non_sono_riuscit* no_pude não_consegui comprobar revisar revisarla verificarlo
-        riverificare 我假设 假定 推测 推測です 推定 估计 猜 不清楚 不确定 看不清 存疑 仅供参考 読み取れ はっきりしな
-        確信が 自信がありま 仅为示例 只是示例 仅是示例 仅为例子 虚构 占位 例です 架空 ダミー サンプルです 仮の
-        无法确定 難以確定 无法辨认 추측 불확실 확실하지 illustratives illustratifs illustratieve illustrativ
-        illustrativas ilustrativ* наугад предположит* предположен* предполагаю выдуман* неразборчив* нечитаем*
-        неуверен* zgaduję zgadywan* przypuszcz* zmyślon* nieczyteln* niepewn* tahminim tahminen belirsiz* okunmuyor
-        okunaksız* gissning* gissad* gissat oläslig* osäker* usikker* ulæselig* gættet gjettet epävarm* arvaus*
-        arvasin nejist* nečiteln* vymyšlen* olvashatatlan* bizonytalan* nesigur* ilizibil*""",
+        riverificare 我假设 假定 推测 推測です 推定 估计 猜 不清楚 不确定 看不清 存疑 読み取れ はっきりしな 確信が
+        自信がありま 仅为示例 只是示例 仅是示例 仅为例子 虚构 占位 例です 架空 ダミー サンプルです 仮の 无法确定
+        難以確定 无法辨认 추측 불확실 확실하지 illustratives illustratifs illustratieve illustrativ illustrativas
+        ilustrativ* наугад предположит* предположен* предполагаю выдуман* неразборчив* нечитаем* неуверен* zgaduję
+        zgadywan* przypuszcz* zmyślon* nieczyteln* niepewn* tahminim tahminen belirsiz* okunmuyor okunaksız*
+        gissning* gissad* gissat oläslig* osäker* usikker* ulæselig* gættet gjettet epävarm* arvaus* arvasin nejist*
+        nečiteln* vymyšlen* olvashatatlan* bizonytalan* nesigur* ilizibil*""",
     "SURE": """sure confident sicher gewiss sûr sûre certain* seguro segura sicuro sicura certo certa certeza zeker
         pewien pewna pewny уверен* emin säker säkra pewności säkert""",
-    "UNSURE": """unsure doubts toss-up tentative second_look hesitat* torn unsicher* zweifel* unschlüssig doute*
-        duda* dudos* dubbi* incert* confuso dúvida* twijfel* onzeker* wątpliw* niepewn* waham сомне* неуверен*
-        şüphe* kararsız osäker* tvek* 不确定 不太确定 存疑 拿不准 不敢肯定 自信がな 自信はあ 自信があり 不確か 迷い
-        曖昧 확실하지 확신 자신이_없 애매 doute gros_doute""",
+    "UNSURE": """unsure doubts toss-up tentative second_look hesitat* unsicher* zweifel* unschlüssig doute* duda*
+        dudos* dubbi* incert* confuso dúvida* twijfel* onzeker* wątpliw* niepewn* waham сомне* неуверен* şüphe*
+        kararsız osäker* tvek* 不确定 不太确定 存疑 拿不准 不敢肯定 自信がな 自信はあ 自信があり 不確か 迷い 曖昧
+        확실하지 확신 자신이_없 애매 doute gros_doute""",
     "KNOW": """know weiß wissen sais sé sei weet wiem знаю bilmiyorum 知道 清楚 有把握 分かり わかり 알 vet""",
     "RECHECK": """gegenprüfen nachprüfen nachkontrollieren revérifi* recontrollare ricontroll* reconferir nakijken
         перепровер* dubbelkolla* 复核 再确认 再核对 再確認 재확인 niech_obejrzy verificare_di verificarlo doğrulayın
-        teyit_edin 请核实 请核对 ご確認ください 확인_부탁 확인해_주 faire_vérifier expert expertin specialist
-        doğrulatm* grzyboznawc* 전문가에게 专业人士 専門家""",
+        teyit_edin faire_vérifier doğrulatm* grzyboznawc* 전문가에게 专业人士 専門家""",
     "WRONG": """falsch fehlerhaft fehler vertauscht verwechselt widerspr* faux fausse erroné* inversé* trompé*
         erreur confondu* contredit contrairement equivocad* equivoqué erróne* confund* invert* contradice contrari*
-        sbagliat* errat* scambiat* confus* errore contraddice errad* incorret* troquei trocad* erro contradiz
-        contrário fout verkeerd verwisseld onjuist spreekt_tegen błąd błędn* pomyli* zamieni* sprzeczn* ошиб*
-        неверн* перепут* противореч* yanlış hatalı karıştır* çeliş* ters fel felaktig* förväxla* motsäger 错 错误
-        弄反 写反 搞错 填错 矛盾 不符 間違 誤り 誤って 逆に 違って 食い違 틀렸 틀린 잘못 뒤바뀌 바뀌었 모순 다릅니다
-        está_mal están_mal inconsistent troqué stimmt_nicht zamiast 取り違え 取り違えて off_by factor_of scambiato
-        scambiata ho_scambiato 別人 取り違""",
+        sbagliat* errat* scambiat* errore contraddice errad* incorret* troquei trocad* erro contradiz contrário fout
+        verkeerd verwisseld onjuist spreekt_tegen błąd błędn* pomyli* zamieni* sprzeczn* ошиб* неверн* перепут*
+        противореч* yanlış hatalı karıştır* çeliş* ters fel felaktig* förväxla* motsäger 错 错误 弄反 写反 搞错 填错
+        矛盾 不符 間違 誤り 誤って 逆に 違って 食い違 틀렸 틀린 잘못 뒤바뀌 바뀌었 모순 다릅니다 está_mal están_mal
+        inconsistent troqué stimmt_nicht zamiast 取り違え 取り違えて off_by factor_of scambiato scambiata
+        ho_scambiato 別人 取り違 confusi confuso ho_confuso""",
     "RIGHT": """right accurate stimmt stimmen richtig übereinstimm* juste exact* correct* coincid* cuadra esatt*
         bate certo corret* klopt juist zgadza poprawn* совпад* верн* соответств* doğru uyuş* stämmer korrekt* 对
         正确 相符 一致 正しい 合って 맞* 일치""",
@@ -429,7 +428,7 @@ _PAIRS: Final = tuple(
             "WRONG_FIELD WRONG ~3 FIELD/VALUE/ANSWER/I",
             "STALE NOT >2 CURRENT", "OTHER_RECORD OTHER ~2 RECORD", "NOT_ASKED NOT/RATHER >8 ASKED",
             "NO_TOOL NOT >2 TOOL",
-            "NOT_MADE_UP NOT/RATHER >4 MADE_UP",
+            "NOT_MADE_UP NOT/RATHER >4 MADE_UP", "NO_PLACEHOLDER NOT >4 PLACEHOLDER",
         ),
     )
 )  # fmt: skip
@@ -463,7 +462,7 @@ _CAVEATS: Final = _rules(
     # "45 minutes is what I imagine it took", "Sustituye el usuario por el real"
     "I_MADE_UP !NOT_MADE_UP",
     "MADE_UP I/FIELD/VALUE/THIS !INFERRED/NOT_MADE_UP/COMPOSED",
-    "PLACEHOLDER THIS/ANSWER/VALUE/FIELD/REPLACE/I !CAN",
+    "PLACEHOLDER THIS/ANSWER/VALUE/FIELD/REPLACE/I !CAN/NO_PLACEHOLDER",
     "REPLACE OWN FIELD/VALUE/PLACEHOLDER/USE/ANSWER !CANT/CAN",
     # "the version number is likely stale by now", "viennent de mes données d'entraînement"
     "STALE ANSWER/VALUE/FIELD/I/THIS/MAY",

@@ -591,15 +591,16 @@ def _differs_from(prose: str, at: int, answer: Answer) -> bool:
 
 
 def contradiction_in(comments: str, answer: Answer) -> Issue | None:
-    """Return the issue for a comment in the value that gives one of its fields a different value:
-    `// explicit: true`.
+    """Return the issue for a comment in the value that says why it cannot be trusted, or that gives one of its fields
+    a different value: `// explicit: true`.
     """
     if not answer.shape.named:
         return None
     said = _COMMENTED_OUT.sub("", _MARKS.sub("", comments))
-    if not (MAY_REMARK.may_match(said) or may_claim(said, answer.shape.named)):
+    if not (MAY_REMARK.may_match(said) or MAY_BE_CAVEAT.may_match(said) or may_claim(said, answer.shape.named)):
         return None
-    if (doubted := doubt_in(said, answer.tagger, named=True)) is not None:
+    doubted = doubt_in(said, answer.tagger, named=True) or caveat_in(said, answer.tagger)
+    if doubted is not None:
         return Issue("$", "leftover", f"a comment says that it is not to be trusted: {_excerpt(doubted, 0)!r}")
     claim = _claim_in(said, answer)
     return None if claim is None else Issue("$", "leftover", f"a comment {claim}")

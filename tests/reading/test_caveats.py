@@ -111,6 +111,15 @@ def test_a_caveat_before_the_answer_counts_too() -> None:
     assert isinstance(read(f"Die API hat nicht geantwortet.\n\n{ANSWER}", SCHEMA), Rejected)
 
 
+def test_a_caveat_in_a_comment_or_an_undeclared_note_counts_too() -> None:
+    commented = ANSWER.replace("{", "{ // Der Preis steht nirgends im Text.\n", 1)
+    noted = ANSWER.replace("}", ', "note": "The price service timed out."}')
+    assert isinstance(read(commented, SCHEMA), Rejected)
+    assert isinstance(read(noted, {**SCHEMA, "additionalProperties": False}), Rejected)
+    harmless = ANSWER.replace("}", ', "note": "The price is from line 3."}')
+    assert isinstance(read(harmless, {**SCHEMA, "additionalProperties": False}), Accepted)
+
+
 def test_a_caveat_in_the_reasoning_of_the_model_may_be_settled_later() -> None:
     assert isinstance(read(f"<think>The price service timed out. I'll try again.</think>\n{ANSWER}", SCHEMA), Accepted)
 

@@ -627,7 +627,9 @@ def _is_short(held: Any) -> bool:
 
 def _any_of(words: Iterable[str]) -> str:
     parts = (
-        r"[\s_-]?".join(map(re.escape, _NAME_PART.findall(word))) if "_" in word else re.escape(word) for word in words
+        r"[\s_-]?".join(map(re.escape, _NAME_PART.findall(word))) if "_" in word else re.escape(word)
+        for word in words
+        if any(map(str.isalnum, word))  # an expression for `_` would match everywhere
     )
     return f"(?:{'|'.join(sorted(parts, key=len, reverse=True)) or '(?!)'})s?"
 

@@ -447,3 +447,11 @@ def test_a_word_of_doubt_that_names_a_field_is_harmless() -> None:
 def test_a_doubt_that_was_resolved_before_the_answer_is_harmless() -> None:
     assert read(f"I was not sure about the fare, so I checked the ticket.\n\n{ANSWER}", Booking)
     assert isinstance(read(f"I was not sure about the fare.\n\n{ANSWER}", Booking), Rejected)
+
+
+@pytest.mark.parametrize("value", ["_", "__", "*_` ", "-_-", "_ "])
+def test_a_value_of_signs_alone_is_in_no_sentence(value: str) -> None:
+    answer = {"a": "high", "unit_price": "high", "note": value}
+    outcome = read(f"{json.dumps(answer)}\n\nThat is because the price is high.", {"type": "object"})
+    assert isinstance(outcome, Accepted)
+    assert outcome.value == answer

@@ -391,7 +391,7 @@ _MARKS: Final = {
     **dict.fromkeys(FIELDS, frozenset(("FIELD",))), **dict.fromkeys(VALUES, frozenset(("VALUE",))),
     "EMPTY_FIELD": frozenset(("EMPTY_FIELD",)),
 }  # fmt: skip
-"""The classes of what the tagger finds: names of fields, values of the answer, proper names."""
+"""The classes of what the tagger finds: names of fields and values of the answer."""
 _UNNAMED: Final = frozenset(("PROPER", "OTHER", "WHEN"))
 """What the tagger finds by its form alone, which may be a word: a noun in German, `503`."""
 _NO_CLASS: Final = frozenset[str]()
@@ -507,6 +507,7 @@ _CAVEATS: Final = _rules(
 _EXEMPT: Final = _rules(
     "REPORTS !I/SOURCE", "PERSON !I/ANSWER/OTHER_RECORD/FIELD", "NONE_ELSE !FIELD/VALUE/OTHER_RECORD", "IN_A_CONDITION"
 )
+"""Sentences about what others say, about people, about something else than the answer, and with a condition."""
 
 
 def _required(names: AbstractSet[str]) -> frozenset[str]:
@@ -541,8 +542,6 @@ def caveat_in(text: str, tagger: Callable[[], Tagger]) -> str | None:
     """
     if not MAY_BE_CAVEAT.may_match(text):
         return None
-    if not MAY_BE_CAVEAT.may_match(text):
-        return None
     for sentence in SENTENCE.split(text[:_MOST_TEXT]):
         words = _LEXICON.words_in(sentence.lower())
         may_be = not all(map(_STRONG.isdisjoint, map(_LEXICON.classes_of, words)))
@@ -555,15 +554,14 @@ _MOST_TEXT: Final = 20_000
 
 
 def _is_caveat(sentence: str, answer: Tagger) -> bool:
+    """Return whether a sentence fits a rule, and no exemption."""
     words = _read(sentence, answer)
     present = _facts(answer).union(*words)
     if "IF" in words[0]:
         present |= {"IN_A_CONDITION"}
     for pair in _PAIRS:
-        if (
-            not (present.isdisjoint(pair.one) or present.isdisjoint(pair.other))
-            and (at := _place(words, pair)) is not None
-        ):
+        both = not (present.isdisjoint(pair.one) or present.isdisjoint(pair.other))
+        if both and (at := _place(words, pair)) is not None:
             present |= {pair.name}
             words[at] |= {pair.name}
     return any(rule.holds(present) for rule in _CAVEATS) and not any(rule.holds(present) for rule in _EXEMPT)
@@ -600,11 +598,10 @@ def _facts(answer: Tagger) -> frozenset[str]:
     """Return classes for what the answer lacks: `FILLED` if no field is empty, `BLANK` if it has nothing but empty
     texts and zeros.
     """
-    several = len(answer.fields) > 1
-    filled = {"FILLED"} if several and all(field.kind != "empty" for field in answer.fields) else set[str]()
-    said = any(field.held is not None for field in answer.fields)
-    blank = {"BLANK"} if said and all(map(_is_blank, answer.fields)) else set[str]()
-    return frozenset(filled | blank)
+    fields = answer.fields
+    is_filled = len(fields) > 1 and all(field.kind != "empty" for field in fields)
+    is_blank = any(field.held is not None for field in fields) and all(map(_is_blank, fields))
+    return frozenset(name for name, holds in (("FILLED", is_filled), ("BLANK", is_blank)) if holds)
 
 
 def _is_blank(field: Field) -> bool:

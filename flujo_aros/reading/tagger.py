@@ -346,6 +346,7 @@ class Tagger:
         self._parts: tuple[Callable[[str, int, int], re.Match[str] | None], ...] = (
             _QUOTE.search, *(partial(_whole, part) for part in own_words), _OTHER.search
         )  # fmt: skip
+        self._marked: dict[str, tuple[str, list[Marked]]] = {}
         self._tagged: dict[str, Tagged] = {}
 
     def tags(self, sentence: str) -> str:
@@ -372,6 +373,11 @@ class Tagger:
 
     def marked(self, sentence: str) -> tuple[str, list[Marked]]:
         """Return a sentence in lower case with a mark for each value and name, and what they are."""
+        if sentence not in self._marked:
+            self._marked[sentence] = self._mark(sentence)
+        return self._marked[sentence]
+
+    def _mark(self, sentence: str) -> tuple[str, list[Marked]]:
         marked, parts, end = list[Marked](), list[str](), 0
         sentence = _STRUCK.sub(r" not \1\2 but ", _BESIDES.sub(_kept, sentence.replace(MARK, " ")))
         for found in self._values_in(sentence):

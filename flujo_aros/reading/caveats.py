@@ -39,6 +39,11 @@ _WORDS: Final = {
         scrive afferma sostiene relata diz klaagt meldt zegt schrijft skarży zgłasza pisze twierdzi жалу* сообща*
         пишет утверждает заявля* şikayet bildir* söylüyor diyor yazıyor klagar anmäler skriver uppger 投诉 反映 抱怨
         表示 称 举报 おっしゃ 苦情 報告 述べ 訴え 불만 신고 호소 말씀 주장 debunked main_criticism""",
+    "REQUESTED": """as_requested as_you_requested as_you_asked as_asked wie_gewünscht wie_verlangt wie_angefragt
+        comme_demandé comme_vous_l'avez_demandé como_pediste como_solicitaste como_pidió como_solicitó
+        come_richiesto como_pedido como_solicitado zoals_gevraagd zgodnie_z_prośbą как_вы_просили как_просили
+        istediğiniz_gibi istendiği_gibi 按要求 按您的要求 根据要求 ご要望どおり ご指定どおり 요청하신_대로 요청대로
+        som_du_bad som_önskat""",
     "ASKED": """you_asked you_named you_mentioned you_meant you_wanted asked_about sie_gefragt sie_meinten
         gefragt_haben vous_avez_demandé vous_demandiez pidió preguntó pediste preguntaste acabas_de_mencionar
         mencionaste chiedeva chiedevi richiesto pediu perguntou gevraagd vroeg chodziło pytał pan_pytał спрашивали
@@ -148,7 +153,8 @@ _WORDS: Final = {
         hittat zusammengereimt a_ojo à_vue_de_nez doigt_mouillé a_occhio no_olho op_gevoel natte_vinger na_oko
         на_глаз göz_kararı 脑补 随手 拍脑袋 それらしい 当てはめ 感覚で 大体の 대충 어림 눈대중 feeling guesswork
         educated_guess best_guess stab_at educated plausibly ungefährer ungefähre plausibl* approximatif ungefär
-        目安""",
+        目安 random zufällig* aléatoire* aleatori* willekeurig* losow* случайн* rastgele 随机 随便 ランダム 무작위
+        slumpmässig*""",
     "I_MADE_UP": """erfand j'invente j'imagine j'ai_supposé j'ai_inventé j'ai_estimé j'ai_deviné supuse inventé_yo
         me_inventé me_lo_inventé me_la_inventé asumí adiviné estimé ho_inventato ho_supposto ho_stimato
         ho_ipotizzato ho_immaginato ho_tirato inventei supus chutei estimei presumi imaginei wymyśliłem wymyśliłam
@@ -505,9 +511,15 @@ _CAVEATS: Final = _rules(
 )
 """The classes of sentences that say why an answer cannot be trusted."""
 _EXEMPT: Final = _rules(
-    "REPORTS !I/SOURCE", "PERSON !I/ANSWER/OTHER_RECORD/FIELD", "NONE_ELSE !FIELD/VALUE/OTHER_RECORD", "IN_A_CONDITION"
+    "REPORTS !I/SOURCE",
+    "PERSON !I/ANSWER/OTHER_RECORD/FIELD",
+    "NONE_ELSE !FIELD/VALUE/OTHER_RECORD",
+    "IN_A_CONDITION",
+    "REQUESTED",
 )
-"""Sentences about what others say, about people, about something else than the answer, and with a condition."""
+"""Sentences about what others say, about people, about something else than the answer, with a condition, or about what
+was asked for: a fictional character.
+"""
 
 
 def _required(names: AbstractSet[str]) -> frozenset[str]:

@@ -32,6 +32,7 @@ def reply(said: str, answer: str = ANSWER) -> Any:
     [
         # made up, or put in for something else
         "540 is what I imagine it costs.",
+        "No price was given, so I filled in a random one.",
         "Den Preis habe ich mir ausgedacht.",
         "価格は推測です。",
         "가격은 제가 임의로 지어낸 값입니다.",
@@ -83,6 +84,8 @@ def test_a_caveat_rejects_the_answer(said: str) -> None:
         "The price includes tax; it is the figure on the last line.",
         "A classe do item consta no bilhete.",
         "I could not find anything else in the text.",
+        "Here are dummy data for your tests, as requested.",
+        "Die Werte sind, wie gewünscht, frei erfunden.",
         "N'hésitez pas à me dire si vous souhaitez un autre format.",
     ],
 )

@@ -399,7 +399,7 @@ _MARKS: Final = {
 }  # fmt: skip
 """The classes of what the tagger finds: names of fields and values of the answer."""
 _UNNAMED: Final = frozenset(("PROPER", "OTHER", "WHEN"))
-"""What the tagger finds by its form alone, which may be a word: a noun in German, `503`."""
+"""What the tagger finds by its form alone, which may be words: nouns in German, `503`."""
 _NO_CLASS: Final = frozenset[str]()
 _BREAK: Final = frozenset(("BREAK",))
 _ENDS: Final = _BREAK | {"BECAUSE"}
@@ -590,8 +590,9 @@ def _read(sentence: str, answer: Tagger) -> list[frozenset[str]]:
         if word == MARK:
             name, means, written = next(found)
             blank = name in FIELDS and means and all(_is_blank(answer.fields[at]) for at in means)
-            noun = _LEXICON.classes_of(written.lower()) if name in _UNNAMED else _NO_CLASS  # in German, with a capital
-            words.append(noun or _MARKS.get("EMPTY_FIELD" if blank else name, _NO_CLASS))
+            nouns = written.lower().split() if name in _UNNAMED else ()
+            marks = _MARKS.get("EMPTY_FIELD" if blank else name, _NO_CLASS)
+            words.append(marks.union(*map(_LEXICON.classes_of, nouns)))
         elif not word[0].isalnum() and word[0] not in "-'":
             words.append(_BREAK)
         else:

@@ -245,19 +245,16 @@ def test_plan_shows_models_contracts_ladder_and_inputs(aros: Aros, triage: str) 
         assert words in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("model", "code", "place"),
-    [("my-model", 4, "unnamed.yaml:1:21: "), ("${MODEL:-my-model}", 2, "")],
-)
+@pytest.mark.parametrize("model", ["my-model", "${MODEL:-my-model}"])
 @pytest.mark.parametrize("command", [("plan",), ("run", "--dry-run"), ("run", "-i", "x")])
 def test_a_model_without_a_provider_is_an_error_also_of_a_plan(
-    aros: Aros, shop: Path, model: str, code: int, place: str, command: tuple[str, ...]
+    aros: Aros, shop: Path, model: str, command: tuple[str, ...]
 ) -> None:
     text = f"agents: {{a: {{model: '{model}'}}}}\nsteps: [{{name: s, uses: agents.a}}]\n"
     (shop / "unnamed.yaml").write_text(text, encoding="utf-8")
     result = aros(*command, "unnamed.yaml")
-    assert result.exit_code == code
-    assert re.search(rf"^error: {place}the model '.*' names no provider; write", result.stderr)
+    assert result.exit_code == 4
+    assert re.search("^error: unnamed.yaml:1:21: the model 'my-model' names no provider; write", result.stderr)
     assert ("output mode auto" in result.stdout) == ("-i" not in command)
 
 

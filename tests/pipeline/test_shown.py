@@ -121,7 +121,8 @@ def test_the_repr_of_an_object_that_users_construct_shows_what_differs_from_its_
 def test_the_repr_of_what_opens_a_database_names_it_without_its_password(tmp_path: Path) -> None:
     with Journal(tmp_path / "runs.sqlite") as journal:
         assert repr(journal) == f"Journal('sqlite:///{tmp_path}/runs.sqlite')"
-    assert repr(EventLog(tmp_path / "e.sqlite", run_id="wood")) == f"EventLog('{tmp_path}/e.sqlite', run_id='wood')"
+    with EventLog(tmp_path / "e.sqlite", run_id="wood") as events:
+        assert repr(events) == f"EventLog('{tmp_path}/e.sqlite', run_id='wood')"
     shown = repr(Durable("postgresql://me:hunter2-example@db/runs"))
     assert shown.startswith("Durable('postgresql://me:")
     assert "hunter2" not in shown

@@ -13,7 +13,6 @@ import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from types import NoneType
 from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
 
@@ -269,11 +268,15 @@ class Store:
         self.url = url
         missing = None if create else "`aros run --durable` and `aros submit` create one; `aros runs` lists other runs"
         earlier = "end its runs with that release, and use a new database here"
-        tables = partial(
-            make_tables, version=INFO.c.format, known=FORMAT, contents="durable runs", create=create, earlier=earlier
-        )
-        self.engine = engine = open_engine(url, "durable database", tables, missing=missing)
-        self.shown, self.is_sqlite = shown(engine.url), engine.dialect.name == "sqlite"
+
+        def tables(engine: sa.Engine) -> None:
+            self.engine, self.shown, self.is_sqlite = engine, shown(engine.url), engine.dialect.name == "sqlite"
+            try:
+                make_tables(engine, INFO.c.format, FORMAT, "durable runs", create=create, earlier=earlier)
+            except SQLAlchemyError as error:
+                raise self.refused(error) from error
+
+        open_engine(url, "durable database", tables, missing=missing)
         schema = None if self.is_sqlite else "dbos"
         self._workflows = sa.table("workflow_status", *map(sa.column, _WORKFLOW), schema=schema)
         self._outputs = sa.table("operation_outputs", *map(sa.column, _OUTPUT), schema=schema)

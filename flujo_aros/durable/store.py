@@ -264,6 +264,10 @@ class Store:
     Raises `UsageError` for an invalid URL, and for a database that cannot be opened, read or written.
     """
 
+    engine: sa.Engine
+    shown: str
+    is_sqlite: bool
+
     def __init__(self, url: str, *, create: bool = True) -> None:
         self.url = url
         missing = None if create else "`aros run --durable` and `aros submit` create one; `aros runs` lists other runs"

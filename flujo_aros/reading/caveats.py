@@ -21,58 +21,54 @@ from flujo_aros.reading.tagger import FIELDS, MARK, VALUES, Field, Tagger
 
 _WORDS: Final = {
     # people
-    "I": """i me my myself ich mich mein* je j' mon mes yo mis conmigo io mio mia miei eu meu minha
-        mim ik mij mijn ja mnie mną я мне мной меня мои моих моя ben bana benim jag mig mina 我 本人 私 わたし 当方
-        제가 저는 저의 나는 내가 저도 저로서는 puse había tengo dejé tomé tuve avevo posso conosco pus deixei tenho
-        fiquei peguei usei coloquei zostawiłem zostawiłam jestem использовал* взял* оставил* поставил* указал*
-        kullandım yazdım bıraktım aldım seçtim yazmışım we non_ho non_l'ho""",
+    "I": """i j' me my myself ich mich mein* je mon mes yo mis conmigo io mio mia miei eu meu minha mim ik mij mijn ja
+        mnie mną я мне мной меня мои моих моя ben bana benim jag mig mina 我 本人 私 わたし 当方 제가 저는 저의 나는
+        내가 저도 저로서는 puse había tengo dejé tomé tuve avevo posso conosco pus deixei tenho fiquei peguei usei
+        coloquei zostawiłem zostawiłam jestem использовал* взял* оставил* поставил* указал* kullandım yazdım
+        bıraktım aldım seçtim yazmışım we non_ho""",
     "YOU": """you your sie ihnen vous votre usted te tu lei ti você u je pan pani pana вам вы вас siz sizin 您 你
         あなた お客様 고객님 du dig er""",
     "PERSON": """she he they customer user caller client tenant author reviewer reader driver witness kundin kunde
         nutzer* autor* patient* il elle cliente usuari* lui lei utente utilizador* ele ela klant gebruiker klient*
         czyteln* он она клиент* пользовател* müşteri kullanıcı kunden kund användar* 客户 用户 患者 お客様 ユーザー
-        고객 사용자 respondent participants employees people guests students customers users authors the_landlord
-        landlord""",
+        고객 사용자 respondent participants employees people guests students customers users authors landlord""",
     "REPORTS": """reports report reported says said complain* claims claimed writes wrote asks criticis*
         customer_says denounc* alleg* mentions beschwert meldet sagt schreibt berichtet behauptet klagt signale
         plaint affirme écrit reproche dénonce queja reclama denuncia informa afirma señala escribe segnala lamenta
         scrive afferma sostiene relata diz klaagt meldt zegt schrijft skarży zgłasza pisze twierdzi жалу* сообща*
         пишет утверждает заявля* şikayet bildir* söylüyor diyor yazıyor klagar anmäler skriver uppger 投诉 反映 抱怨
-        表示 称 举报 おっしゃ 苦情 報告 述べ 訴え 불만 신고 호소 말씀 주장 debunked main_criticism""",
+        表示 称 举报 おっしゃ 苦情 報告 述べ 訴え 불만 신고 호소 말씀 주장""",
     "REQUESTED": """as_requested as_you_requested as_you_asked as_asked wie_gewünscht wie_verlangt wie_angefragt
-        comme_demandé comme_vous_l'avez_demandé como_pediste como_solicitaste como_pidió como_solicitó
-        come_richiesto como_pedido como_solicitado zoals_gevraagd zgodnie_z_prośbą как_вы_просили как_просили
-        istediğiniz_gibi istendiği_gibi 按要求 按您的要求 根据要求 ご要望どおり ご指定どおり 요청하신_대로 요청대로
-        som_du_bad som_önskat""",
+        comme_demandé como_pediste como_solicitaste como_pidió como_solicitó come_richiesto como_pedido
+        como_solicitado zoals_gevraagd zgodnie_z_prośbą как_вы_просили как_просили istediğiniz_gibi istendiği_gibi
+        按要求 按您的要求 根据要求 ご要望どおり ご指定どおり 요청하신_대로 요청대로 som_du_bad som_önskat""",
     "ASKED": """you_asked you_named you_mentioned you_meant you_wanted asked_about sie_gefragt sie_meinten
         gefragt_haben vous_avez_demandé vous_demandiez pidió preguntó pediste preguntaste acabas_de_mencionar
         mencionaste chiedeva chiedevi richiesto pediu perguntou gevraagd vroeg chodziło pytał pan_pytał спрашивали
         запрашивали sorduğunuz istediğiniz 您要 您问 你问 您查 ご依頼 お尋ね お問い合わせ 문의하신 요청하신 물어보신
         frågade bad_om this_request this_order your_client your_order""",
-    "BECAUSE": """because since weil da denn parce puisque car porque perché poiché pois omdat want ponieważ bo
-        gdyż потому поскольку çünkü 因为 由于 ので ため から 때문에 eftersom därför""",
+    "BECAUSE": """because since weil da denn parce puisque car porque perché poiché pois omdat want ponieważ bo gdyż
+        потому поскольку çünkü 因为 由于 ので ため から 때문에 eftersom därför""",
     # negations, questions, possibilities
-    "NOT": """not n't never no none nor neither nothing nicht nichts kein* nie weder pas jamais aucun* rien n' nada
-        nunca ningun* ningún non niente nessun* não nenhum* niet niets geen nooit nic żadn* ani не нет
-        ничего никак* ни değil* yok hiç inte inget ingen aldrig ej 不 没 没有 未 并未 并没有 并非 不是 ません なく
-        なかった いません 않* 아니* 없* 못* がない はない もない ていない ておらず されず ne_pas non_ho non_l'ho
-        nobody nikt personne nadie ninguém niemand никто 谁也 誰も 아무도
-        ne""",
+    "NOT": """not n't n' never no none nor neither nothing nicht nichts kein* nie weder pas jamais aucun* rien nada
+        nunca ningun* ningún non niente nessun* não nenhum* niet niets geen nooit nic żadn* ani не нет ничего никак*
+        ни değil* yok hiç inte inget ingen aldrig ej 不 没 没有 未 并未 并没有 并非 不是 ません なく なかった
+        いません 않* 아니* 없* 못* がない はない もない ていない ておらず されず ne_pas non_ho nobody nikt personne
+        nadie ninguém niemand никто 谁也 誰も 아무도 ne""",
     "RATHER": """rather_than instead_of statt anstatt plutôt_que au_lieu_de en_vez_de en_lugar_de invece_di
         piuttosto_che em_vez_de in_plaats_van zamiast вместо yerine 而不是 ではなく 대신 i_stället_för beyond""",
     "CAN": """could can able possible manage* succe* way konnte konnten kann können möglich lage pu peux puis mesure
         parvenu pude puedo posible logré logró capaz potuto posso riuscit* possibile grado consegui possível kon kan
         lukt* gelukt mogelijk staat mogłem mogłam mogę udało da_się potrafię możliwe удалось смог* могу возможно
         вышло получилось умею вправе kunde gick lyckades möjligt capable willing darf dürfen möchte veux quiero
-        voglio quero wil chcę хочу istemiyorum
-        ca""",
-    "CANT": """couldn cannot can't can_not couldn't unable impossible failed_to fails_to fail_to no_way_to
-        außerstande unmöglich gescheitert incapable imposible incapaz impossibile incapace impossível onmogelijk
-        niemożliwe невозможно 无法 不能 没能 未能 没法 打不开 不会 できませ できな できず できてい られませ
-        れませんで れません れていませ 수_없 못했 못합 omöjligt okuyamad* okunamad* alamad* açamad* açılamad*
-        erişemed* erişilemed* bağlanamad* bağlanılamad* bulamad* ulaşamad* ulaşılamad* edemed* edemem göremed*
-        yapamad* yapamam yapamıyor* getiremed* doğrulayamad* çekemed* çözemed* seçilemiyor* yüklenemed* veremem
-        veremiyor* edilemed* sağlanamad* teyit_edemed* kurulamad*""",
+        voglio quero wil chcę хочу istemiyorum ca""",
+    "CANT": """couldn cannot can_not unable impossible failed_to fails_to fail_to no_way_to außerstande unmöglich
+        gescheitert incapable imposible incapaz impossibile incapace impossível onmogelijk niemożliwe невозможно
+        无法 不能 没能 未能 没法 打不开 不会 できませ できな できず できてい られませ れませんで れません れていませ
+        수_없 못했 못합 omöjligt okuyamad* okunamad* alamad* açamad* açılamad* erişemed* erişilemed* bağlanamad*
+        bağlanılamad* bulamad* ulaşamad* ulaşılamad* edemed* edemem göremed* yapamad* yapamam yapamıyor* getiremed*
+        doğrulayamad* çekemed* çözemed* seçilemiyor* yüklenemed* veremem veremiyor* edilemed* sağlanamad*
+        teyit_edemed* kurulamad*""",
     "IF": """if unless would wenn falls würde* serait serais sería sarebbe seria indien zou jeśli gdyby если бы eğer
         skulle 如果 若 要是 假如 もし なら れば たら 만약 면 경우 caso""",
     "MAY": """might could perhaps maybe possibly likely probably könnte* vielleicht vermutlich wohl möglicherweise
@@ -82,8 +78,7 @@ _WORDS: Final = {
         可能性 수_있 아마 것_같""",
     "NONE_ELSE": """else other_errors further additional more anything_else any_other weitere* sonst autre_chose
         autres d'autres más otros otras adicional* altro altri ulterior* mais outros outras verdere overige więcej
-        innych больше других başka daha fler andra övriga 其他 更多 别的 他に 他の それ以上 その他 다른 더_이상
-        추가
+        innych больше других başka daha fler andra övriga 其他 更多 别的 他に 他の それ以上 その他 다른 더_이상 추가
         other""",
     "ALL": """all everything alle tous todos tutti todas wszystkie все hepsi 全部 すべて 모든 모두 alla""",
     # the answer and the source
@@ -103,9 +98,8 @@ _WORDS: Final = {
     "SPEC": """schema schemas field fields format esquema schéma schemat* схем* şema* スキーマ 스키마 feld felder
         champ champs campo campos pole поле alan* フィールド 필드 fält* symbol separator""",
     "EMPTY": """blank empty zero null 0 leer leere vide* zéro vací* cero nulo vuot* vazi* leeg nul pust* пуст* нол*
-        boş sıfır tom tomma noll* 空 空白 零 空の 空欄 ゼロ 빈 비어 비워 영으로
-        left_out omitted omit ausgelassen weggelassen omis omití omesso omessa omiti weggelaten
-        pominąłem опустил 省略 생략 utelämnade""",
+        boş sıfır tom tomma noll* 空 空白 零 空の 空欄 ゼロ 빈 비어 비워 영으로 left_out omitted omit ausgelassen
+        weggelassen omis omití omesso omessa omiti weggelaten pominąłem опустил 省略 생략 utelämnade""",
     "SOURCE": """document* article e-mail email message source recipe report transcript letter memo interview page
         log contract scan image picture statement dokument* text* artikel* quelle* mail* nachricht* bericht* rezept*
         brief* vertrag* foto* bild* original* courriel recette rapport contrat photo* artículo fuente correo mensaje
@@ -116,7 +110,7 @@ _WORDS: Final = {
         メール 記事 レシピ 契約書 画像 写真 音声 원문 본문 문서 자료 메일 기사 계약서 사진 이미지 영수증""",
     "SERVICE": """api service server system site page website database portal backend lookup search query connection
         network tool internet link url attachment document log feed endpoint calendar mailbox inbox web crm erp
-        schnittstelle dienst seite webseite datenbank verbindung netz* datei anhang kalender serveur base_de_données
+        schnittstelle seite webseite datenbank verbindung netz* datei anhang kalender serveur base_de_données
         connexion réseau fichier pièce_jointe lien dossier servicio servidor página sitio base_de_datos conexión red
         archivo adjunto enlace rastreador servizio pagina sito connessione rete allegato serviço consulta conexão
         rede arquivo anexo verbinding bestand bijlage serwer* usług* stron* połączeni* baz* plik* załącznik* сервер*
@@ -143,37 +137,36 @@ _WORDS: Final = {
     # made up, or put in for a value that is to come
     "COMPOSED": """made_up_of""",
     "MADE_UP": """invent invented made_up make_up making_up fabricat* imagin* improvis* off_the_top hunch
-        gut_feeling plausible picked_one erfunden ausgedacht geraten geschätzt angenommen vermutet schätz*
-        ausgegangen inventé* supposé* estimé* deviné* hasard inventad* estimad* adivin* azar inventat* immaginat*
-        ipotizzat* stimat* indovinat* caso chut* suposiç* verzonnen bedacht geschat gegokt gokwerk aangenomen gok
-        wymyślon* zmyślon* zgadywan* oszacowan* założon* przypuszcz* выдуман* придуман* угадан* предполож* примерн*
-        наугад uydurma tahmin* varsayım* påhitt* gissad* gissning* uppskattad* antag* 编造 编的 估的 估计 猜 猜测
-        凭感觉 臆测 虚构 推測 推定 想像 仮定 適当に でっち 作りま 創作 勘で 見積も 추측 추정 임의로 임의의 가정 짐작
-        지어낸 지어냈 꾸며낸 꾸민 thin_air ballpark* came_up_with looks_right looks_plausible sounds_right suposici*
-        hittat zusammengereimt a_ojo à_vue_de_nez doigt_mouillé a_occhio no_olho op_gevoel natte_vinger na_oko
-        на_глаз göz_kararı 脑补 随手 拍脑袋 それらしい 当てはめ 感覚で 大体の 대충 어림 눈대중 feeling guesswork
-        educated_guess best_guess stab_at educated plausibly ungefährer ungefähre plausibl* approximatif ungefär
-        目安 random zufällig* aléatoire* aleatori* willekeurig* losow* случайн* rastgele 随机 随便 ランダム 무작위
-        slumpmässig*""",
-    "I_MADE_UP": """erfand j'invente j'imagine j'ai_supposé j'ai_inventé j'ai_estimé j'ai_deviné supuse inventé_yo
-        me_inventé me_lo_inventé me_la_inventé asumí adiviné estimé ho_inventato ho_supposto ho_stimato
-        ho_ipotizzato ho_immaginato ho_tirato inventei supus chutei estimei presumi imaginei wymyśliłem wymyśliłam
-        zmyśliłem zmyśliłam zgadłem zgadłam założyłem założyłam oszacowałem oszacowałam przyjąłem przyjęłam
-        придумал* выдумал* угадал* предположил* прикинул* uydurdum tahmin_ettim varsaydım hittade_på gissade antog
-        uppskattade mengira* mengarang* menebak* i_came_up_with i_made_up i_invented i_guessed i_ballparked
-        i_picked_one i_filled_in_something thin_air j'ai_mis_au_hasard me_lo_invent me_la_invent hittat_på
-        habe_mir_ausgedacht selbst_ausgedacht ausgedacht zusammengereimt 我编的 我编造 自行脑补 suposições_minhas
-        suposiciones_mías mes_suppositions mie_supposizioni eigen_aannames moje_założenia мои_предположения""",
+        gut_feeling picked_one erfunden ausgedacht geraten geschätzt angenommen vermutet schätz* ausgegangen
+        inventé* supposé* estimé* deviné* hasard inventad* estimad* adivin* azar inventat* immaginat* ipotizzat*
+        stimat* indovinat* caso chut* suposiç* verzonnen bedacht geschat gegokt gokwerk aangenomen gok wymyślon*
+        zmyślon* zgadywan* oszacowan* założon* przypuszcz* выдуман* придуман* угадан* предполож* примерн* наугад
+        uydurma tahmin* varsayım* påhitt* gissad* gissning* uppskattad* antag* 编造 编的 估的 估计 猜 猜测 凭感觉
+        臆测 虚构 推測 推定 想像 仮定 適当に でっち 作りま 創作 勘で 見積も 추측 추정 임의로 임의의 가정 짐작 지어낸
+        지어냈 꾸며낸 꾸민 thin_air ballpark* came_up_with looks_right looks_plausible sounds_right suposici* hittat
+        zusammengereimt a_ojo à_vue_de_nez doigt_mouillé a_occhio no_olho op_gevoel natte_vinger na_oko на_глаз
+        göz_kararı 脑补 随手 拍脑袋 それらしい 当てはめ 感覚で 大体の 대충 어림 눈대중 feeling guesswork
+        educated_guess best_guess stab_at educated ungefährer ungefähre plausibl* approximatif ungefär 目安 random
+        zufällig* aléatoire* aleatori* willekeurig* losow* случайн* rastgele 随机 随便 ランダム 무작위 slumpmässig*""",
+    "I_MADE_UP": """erfand supuse inventé_yo me_inventé me_lo_inventé me_la_inventé asumí adiviné estimé
+        ho_inventato ho_supposto ho_stimato ho_ipotizzato ho_immaginato ho_tirato inventei supus chutei estimei
+        presumi imaginei wymyśliłem wymyśliłam zmyśliłem zmyśliłam zgadłem zgadłam założyłem założyłam oszacowałem
+        oszacowałam przyjąłem przyjęłam придумал* выдумал* угадал* предположил* прикинул* uydurdum tahmin_ettim
+        varsaydım hittade_på gissade antog uppskattade mengira* mengarang* menebak* i_came_up_with i_made_up
+        i_invented i_guessed i_ballparked i_picked_one i_filled_in_something thin_air me_lo_invent me_la_invent
+        hittat_på habe_mir_ausgedacht selbst_ausgedacht ausgedacht zusammengereimt 我编的 我编造 自行脑补
+        suposições_minhas suposiciones_mías mes_suppositions mie_supposizioni eigen_aannames moje_założenia
+        мои_предположения""",
     "PLACEHOLDER": """placeholder* mock lorem lorem-ipsum filler fake fictional fictitious stand-in platzhalter*
         beispieldaten beispielwerte musterdaten musterwerte dummy* fiktiv* testdaten fictif* fictive* factice*
-        exemple modèle relleno fictici* ficción de_ejemplo de_prueba segnaposto fittizi* di_prova d'esempio
-        di_esempio fictíci* de_exemplo de_teste plaatshouder* fictie* voorbeeldgegevens testgegevens zastępcz*
-        przykładow* fikcyjn* testow* do_testów заглушк* вымышлен* тестов* для_примера örnek_amaçlı yer_tutucu
-        temsili platshållar* exempelvärde* påhittad* exempeldata testdata 占位 占位符 虚拟 测试数据 示例数据 ダミー
-        仮の 仮値 プレースホルダ サンプル値 テスト用 더미 자리표시 임시_값 가상의 가짜 테스트용 sample_data
-        sample_values sample_entries stand-ins provisional utfyllnad 假数据 随手放 임시 just_so_that only_so_that
-        so_the_json so_the_object so_that_the_json so_that_the_object nonsense object_validates json_validates
-        would_validate to_validate""",
+        exemple modèle relleno fictici* ficción de_ejemplo de_prueba segnaposto fittizi* di_prova di_esempio
+        fictíci* de_exemplo de_teste plaatshouder* fictie* voorbeeldgegevens testgegevens zastępcz* przykładow*
+        fikcyjn* testow* do_testów заглушк* вымышлен* тестов* для_примера örnek_amaçlı yer_tutucu temsili
+        platshållar* exempelvärde* påhittad* exempeldata testdata 占位 占位符 虚拟 测试数据 示例数据 ダミー 仮の
+        仮値 プレースホルダ サンプル値 テスト用 더미 자리표시 임시_값 가상의 가짜 테스트용 sample_data sample_values
+        sample_entries stand-ins provisional utfyllnad 假数据 随手放 임시 just_so_that only_so_that so_the_json
+        so_the_object so_that_the_json so_that_the_object nonsense object_validates json_validates would_validate
+        to_validate""",
     "REPLACE": """replace swap put fill_in change exchange update ersetz* eintragen einsetzen austauschen tragen_sie
         anpassen remplac* complét* mettez insér* sustituy* reemplaz* pon ponga cambia cambie complet* rellen*
         sostitu* inser* metti metta compil* substitu* troque coloque colocar preench* vervang* vul zastąp* podmie*
@@ -195,13 +188,12 @@ _WORDS: Final = {
         文脈 판단 문맥 sammanhang* used_the using_the relied_on nur_den only_the""",
     # out of date
     "STALE": """outdated out_of_date stale expired no_longer not_current cached cache snapshot several_years
-        last_year's last_week's previous_figure moved_on changed_since raised_since veraltet überholt
-        zwischenspeicher nicht_mehr périmé* obsolète* plus_à_jour ne_sont_plus desactualizad* obsolet* caché
-        caducad* ya_no superat* non_più risale desatualizad* não_está_mais não_é_mais ultrapassad* verouderd
-        niet_meer momentopname nieaktualn* przestarzał* pamięci_podręcznej już_nie устаре* кэш* больше_не
-        güncel_değil* güncelliğini önbellek* inaktuell* föråldra* inte_längre cachad* 过时 过期 缓存 不再 古い
-        最新では キャッシュ 期限切れ 오래된 오래전 캐시 최신이_아니 예전 old_snapshot n'est_plus_valable
-        n'est_plus_à_jour last_month's gammal_information refresh refreshed knappast_längre knew_as_of as_of_my""",
+        previous_figure moved_on changed_since raised_since veraltet überholt zwischenspeicher nicht_mehr périmé*
+        obsolète* plus_à_jour ne_sont_plus desactualizad* obsolet* caché caducad* ya_no superat* non_più risale
+        desatualizad* não_está_mais não_é_mais ultrapassad* verouderd niet_meer momentopname nieaktualn*
+        przestarzał* pamięci_podręcznej już_nie устаре* кэш* больше_не güncel_değil* güncelliğini önbellek*
+        inaktuell* föråldra* inte_längre cachad* 过时 过期 缓存 不再 古い 最新では キャッシュ 期限切れ 오래된 오래전
+        캐시 최신이_아니 예전 old_snapshot gammal_information refresh refreshed knappast_längre knew_as_of as_of_my""",
     "TRAINING": """training_data knowledge_cutoff knowledge_ends my_knowledge trainingsdaten wissensstand
         trainingsstand entraînement entrenamiento addestramento treinamento treino trainingsdata trainingsgegevens
         treningow* szkoleniow* обучающ* обучени* eğitim_veri* träningsdata 训练数据 训练 知识截止 学習データ 学習時
@@ -222,15 +214,14 @@ _WORDS: Final = {
         entorno_de_pruebas account_di_prova ambiente_di_test conta_de_teste ambiente_de_teste testomgeving
         testaccount konto_testowe konta_testowego środowisk* тестового тестовой test_hesab* test_ortam* 测试账号
         测试环境 テスト環境 テスト用アカウント 테스트_계정 테스트_환경 testmiljö""",
-    "OTHER": """another different somebody_else's someone_else's somebody_else someone_else neighbour* neighbor*
-        test_account previous_customer next_door companion's wrong_customer else's ander* fremden vorherig* autre
-        précédent* voisin* otro otra anterior* vecin* altro altra precedente vicino outro outra vorige inny inna
-        innego innej innemu poprzedni* cudz* предыдущ* чуж* başka* önceki bir_önceki annan annat förra 别人 另一
-        另外一 上一 其他人 别的 他人 別の 他の 前の 前回の 違う人 다른 이전 옆 test_user qa sandbox staging
-        wcześniej другого другой другому другая другим вчера vorigen accidentally testmiljö testumgebung
-        entorno_de_pruebas test_environment namesake demo démonstration demostración prova buren buurman прошлому
-        прошлого прошлой 上一轮 上次 아까 이전의 tidigare fork namesake's test-account testkonto
-        compte_de_démonstration cuenta_de_prueba previous""",
+    "OTHER": """another different somebody_else someone_else neighbour* neighbor* test_account previous_customer
+        next_door wrong_customer ander* fremden vorherig* autre précédent* voisin* otro otra anterior* vecin* altro
+        altra precedente vicino outro outra vorige inny inna innego innej innemu poprzedni* cudz* предыдущ* чуж*
+        başka* önceki bir_önceki annan annat förra 别人 另一 另外一 上一 其他人 别的 他人 別の 他の 前の 前回の
+        違う人 다른 이전 옆 test_user qa sandbox staging wcześniej другого другой другому другая другим вчера
+        vorigen accidentally testmiljö testumgebung entorno_de_pruebas test_environment namesake demo démonstration
+        demostración prova buren buurman прошлому прошлого прошлой 上一轮 上次 아까 이전의 tidigare fork namesake's
+        test-account testkonto compte_de_démonstration cuenta_de_prueba previous""",
     "BELONG": """belongs gehört stammt appartient provient pertenece corresponde appartiene riguarda pertence hoort
         betreft należy dotyczy pochodzi złożył относится принадлежит ait hör_till tillhör gäller höra 属于 のもの
         것입니다 concerns""",
@@ -279,14 +270,13 @@ _WORDS: Final = {
         повреждён* поврежден* нет_доступа сбой erişilemez* bozuk çevrimdışı kapalıydı çökt* nere otillgänglig*
         skadad* driftstopp 超时 失败 故障 断开 无权限 没有权限 损坏 エラー 停止して ダウン タイムアウト 障害
         権限がな 破損 오류 차단 중단 권한이_없 손상 시간_초과 login_that errore_503 erreur_503 erro_503 error_503
-        an_error error_both error_every access_was_denied access_denied denied isn't_enabled not_enabled disabled
-        trouble_reading missing_from_the_upload no_internet disattivat* désactivé* desactivad* deaktiviert*
-        passwort* contraseña senha wachtwoord hasł* парол* parola şifre 密码 パスワード 비밀번호 lösenord
-        keine_verbindung pas_accès pas_d'accès senza_accesso nessun_accesso sem_conexão toegang dostępu
-        нет_интернета интернета_у_меня_нет internete internetin åtkomst saknar_verktyg 没有联网 登录失败
-        ログインでき 로그인 garbled scanner_crashed échoué a_échoué wyświetla geen_antwoord kein_antwort
-        fehlgeschlagen mislukt nie_powiodł* не_загруз* başarısız erişilemem* 로딩에_실패 접속_실패 kom_inte_åt échec
-        fallido fallita falhou""",
+        an_error error_both error_every access_was_denied access_denied denied not_enabled disabled trouble_reading
+        missing_from_the_upload no_internet disattivat* désactivé* desactivad* deaktiviert* passwort* contraseña
+        senha wachtwoord hasł* парол* parola şifre 密码 パスワード 비밀번호 lösenord keine_verbindung pas_accès
+        senza_accesso nessun_accesso sem_conexão toegang dostępu нет_интернета интернета_у_меня_нет internete
+        internetin åtkomst saknar_verktyg 没有联网 登录失败 ログインでき 로그인 garbled scanner_crashed échoué
+        a_échoué wyświetla geen_antwoord kein_antwort fehlgeschlagen mislukt nie_powiodł* не_загруз* başarısız
+        erişilemem* 로딩에_실패 접속_실패 kom_inte_åt échec fallido fallita falhou""",
     "RESPOND": """respond* answered reply replied return* deliver* geantwortet antwortet reagiert répond* contest*
         rispond* rispost* antwoordde reageerde odpowiad* odpowiedzia* отвеча* ответил* yanıt_ver* svarade svarar
         响应 回应 応答 응답""",
@@ -311,12 +301,11 @@ _WORDS: Final = {
         przeczytałam uruchomiłem uruchomiłam читал читала открывал открывала eseguito inviato letto controllato
         aperto""",
     "UNDONE": """pretend* acted_as_though as_though as_if_i premature for_show not_actually übersprungen
-        vorgetäuscht so_getan omití simul* fingí l'ho_saltata ho_finto pulei fingi overgeslagen gesimuleerd
-        voor_de_vorm gedaan_alsof pominąłem pominęłam symul* udawa* пропустил* имитир* сделал_вид atladım simüle
-        hoppade låtsades 跳过 模拟 假装 省略しました シミュレ ふりを 건너뛰 시뮬레이션 처럼_꾸민 çalıştırmadım
-        göndermedim yapmadım yapılmadı çalıştırılmadı gönderilmedi çevirmedim kontrol_etmedim skipped_the j'ai_sauté
-        salté_la la_salté hoppade_över made_as_if dry_run dry-run role-played role_played merely_simulated
-        実行した場合のイメージ nasıl_görüneceğini almadım""",
+        vorgetäuscht so_getan omití simul* fingí ho_finto pulei fingi overgeslagen gesimuleerd voor_de_vorm
+        gedaan_alsof pominąłem pominęłam symul* udawa* пропустил* имитир* сделал_вид atladım simüle hoppade låtsades
+        跳过 模拟 假装 省略しました シミュレ ふりを 건너뛰 시뮬레이션 처럼_꾸민 çalıştırmadım göndermedim yapmadım
+        yapılmadı çalıştırılmadı gönderilmedi çevirmedim kontrol_etmedim skipped_the salté_la la_salté hoppade_över
+        made_as_if dry_run dry-run role-played role_played merely_simulated""",
     # what the source says
     "SAYS": """mention* stat* appear* say says support* backed turns_up genannt erwähn* enthalten figur* précis*
         indiqu* apparaî* mencion* aparec* indic* consta* aclar* especific* habla risult* menzion* compare riport*
@@ -342,39 +331,39 @@ _WORDS: Final = {
         fictief* gegokt gok raden geraden verzonnen twijfel kan_ook op_goed_geluk slecht_leesbaar te_controleren
         te_bevestigen net_zo_goed kon_niet illisible* douteu* fictif* fictiv* provisoire* estimé* inventé* devin*
         hésite pourrait_être au_hasard au_pif hypothèse peu_lisible mal_lisible à_confirmer à_vérifier recontrôler
-        faute_de_mieux il_est_possible_que n'ai_pas_pu ni_idea ilegible ilegível illeggibile inciert* dudos* incert*
-        duvidos* dubbi* fictici* fictíci* fittizi* suposici* supuse suposição presumid* ipotizzat* provvisori*
-        provisóri* estimación estimativa stima stimat* inventad* inventat* adivin* palpite indovin* supposizione
-        if_i_had_to dudo dubito potrebbe_essere podría_ser poderia_ser puede_que es_posible_que é_possível_que
-        è_possibile_che al_azar a_caso ao_acaso ipotesi hipótesis hipótese deduje deduzi no_se_distingue
-        non_si_legge pouco_legível poco_legible por_confirmar por_verificar da_controllare da_verificare
-        da_confermare a_confirmar a_verificar ricontrollare immagina* no_consta creo_que me_queda_claro pode_não
-        orientativ* approssimativ* non_sono_riuscit* no_pude não_consegui comprobar revisar revisarla verificarlo
-        riverificare 我假设 假定 推测 推測です 推定 估计 猜 不清楚 不确定 看不清 存疑 読み取れ はっきりしな 確信が
-        自信がありま 仅为示例 只是示例 仅是示例 仅为例子 虚构 占位 例です 架空 ダミー サンプルです 仮の 无法确定
-        難以確定 无法辨认 추측 불확실 확실하지 illustratives illustratifs illustratieve illustrativ illustrativas
-        ilustrativ* наугад предположит* предположен* предполагаю выдуман* неразборчив* нечитаем* неуверен* zgaduję
-        zgadywan* przypuszcz* zmyślon* nieczyteln* niepewn* tahminim tahminen belirsiz* okunmuyor okunaksız*
-        gissning* gissad* gissat oläslig* osäker* usikker* ulæselig* gættet gjettet epävarm* arvaus* arvasin nejist*
-        nečiteln* vymyšlen* olvashatatlan* bizonytalan* nesigur* ilizibil*""",
+        faute_de_mieux il_est_possible_que ni_idea ilegible ilegível illeggibile inciert* dudos* incert* duvidos*
+        dubbi* fictici* fictíci* fittizi* suposici* supuse suposição presumid* ipotizzat* provvisori* provisóri*
+        estimación estimativa stima stimat* inventad* inventat* adivin* palpite indovin* supposizione if_i_had_to
+        dudo dubito potrebbe_essere podría_ser poderia_ser puede_que es_posible_que é_possível_que è_possibile_che
+        al_azar a_caso ao_acaso ipotesi hipótesis hipótese deduje deduzi no_se_distingue non_si_legge pouco_legível
+        poco_legible por_confirmar por_verificar da_controllare da_verificare da_confermare a_confirmar a_verificar
+        ricontrollare immagina* no_consta creo_que me_queda_claro pode_não orientativ* approssimativ*
+        non_sono_riuscit* no_pude não_consegui comprobar revisar revisarla verificarlo riverificare 我假设 假定 推测
+        推測です 推定 估计 猜 不清楚 不确定 看不清 存疑 読み取れ はっきりしな 確信が 自信がありま 仅为示例 只是示例
+        仅是示例 仅为例子 虚构 占位 例です 架空 ダミー サンプルです 仮の 无法确定 難以確定 无法辨认 추측 불확실
+        확실하지 illustratives illustratifs illustratieve illustrativ illustrativas ilustrativ* наугад предположит*
+        предположен* предполагаю выдуман* неразборчив* нечитаем* неуверен* zgaduję zgadywan* przypuszcz* zmyślon*
+        nieczyteln* niepewn* tahminim tahminen belirsiz* okunmuyor okunaksız* gissning* gissad* gissat oläslig*
+        osäker* usikker* ulæselig* gættet gjettet epävarm* arvaus* arvasin nejist* nečiteln* vymyšlen*
+        olvashatatlan* bizonytalan* nesigur* ilizibil*""",
     "SURE": """sure confident sicher gewiss sûr sûre certain* seguro segura sicuro sicura certo certa certeza zeker
         pewien pewna pewny уверен* emin säker säkra pewności säkert""",
     "UNSURE": """unsure doubts toss-up tentative second_look hesitat* unsicher* zweifel* unschlüssig doute* duda*
         dudos* dubbi* incert* confuso dúvida* twijfel* onzeker* wątpliw* niepewn* waham сомне* неуверен* şüphe*
         kararsız osäker* tvek* 不确定 不太确定 存疑 拿不准 不敢肯定 自信がな 自信はあ 自信があり 不確か 迷い 曖昧
-        확실하지 확신 자신이_없 애매 doute gros_doute""",
+        확실하지 확신 자신이_없 애매 gros_doute""",
     "KNOW": """know weiß wissen sais sé sei weet wiem знаю bilmiyorum 知道 清楚 有把握 分かり わかり 알 vet""",
     "RECHECK": """gegenprüfen nachprüfen nachkontrollieren revérifi* recontrollare ricontroll* reconferir nakijken
-        перепровер* dubbelkolla* 复核 再确认 再核对 再確認 재확인 niech_obejrzy verificare_di verificarlo doğrulayın
-        teyit_edin faire_vérifier doğrulatm* grzyboznawc* 전문가에게 专业人士 専門家""",
+        перепровер* dubbelkolla* 复核 再确认 再核对 再確認 재확인 verificare_di verificarlo doğrulayın teyit_edin
+        faire_vérifier doğrulatm* 전문가에게 专业人士 専門家""",
     "WRONG": """falsch fehlerhaft fehler vertauscht verwechselt widerspr* faux fausse erroné* inversé* trompé*
         erreur confondu* contredit contrairement equivocad* equivoqué erróne* confund* invert* contradice contrari*
         sbagliat* errat* scambiat* errore contraddice errad* incorret* troquei trocad* erro contradiz contrário fout
         verkeerd verwisseld onjuist spreekt_tegen błąd błędn* pomyli* zamieni* sprzeczn* ошиб* неверн* перепут*
         противореч* yanlış hatalı karıştır* çeliş* ters fel felaktig* förväxla* motsäger 错 错误 弄反 写反 搞错 填错
         矛盾 不符 間違 誤り 誤って 逆に 違って 食い違 틀렸 틀린 잘못 뒤바뀌 바뀌었 모순 다릅니다 está_mal están_mal
-        inconsistent troqué stimmt_nicht zamiast 取り違え 取り違えて off_by factor_of scambiato scambiata
-        ho_scambiato 別人 取り違 confusi confuso ho_confuso""",
+        inconsistent troqué stimmt_nicht zamiast 取り違え 取り違えて off_by factor_of ho_scambiato 別人 取り違
+        confusi confuso ho_confuso""",
     "RIGHT": """right accurate stimmt stimmen richtig übereinstimm* juste exact* correct* coincid* cuadra esatt*
         bate certo corret* klopt juist zgadza poprawn* совпад* верн* соответств* doğru uyuş* stämmer korrekt* 对
         正确 相符 一致 正しい 合って 맞* 일치""",
@@ -385,10 +374,10 @@ _WORDS: Final = {
         malheureusement siento lamento disculp* lamentablemente dispiace scusa* purtroppo desculp* sinto
         infelizmente helaas spijt przepraszam przykro niestety сожалени* извин* простите üzgünüm maalesef özür
         tyvärr ledsen beklagar 抱歉 对不起 很遗憾 申し訳 すみません 残念 ごめん 죄송 유감 아쉽""",
-    "GUIDELINES": """guidelines policies policy against_my won't_assist won't_help won't decline refuse richtlinien
-        lehne_ab verweigere directives politiques directrices niego linee_guida rifiuto diretrizes recuso
-        richtlijnen weiger wytyczn* odmawiam правил* отказываюсь kurallar* reddediyorum riktlinjer vägrar 准则 拒绝
-        ガイドライン お断り 拒否 지침 거부 거절""",
+    "GUIDELINES": """guidelines policies policy against_my decline refuse richtlinien lehne_ab verweigere directives
+        politiques directrices niego linee_guida rifiuto diretrizes recuso richtlijnen weiger wytyczn* odmawiam
+        правил* отказываюсь kurallar* reddediyorum riktlinjer vägrar 准则 拒绝 ガイドライン お断り 拒否 지침 거부
+        거절""",
 }
 """The words of each class. A word can have several classes."""
 

@@ -350,12 +350,12 @@ def _columns_of(name: str, hint: Any) -> _Columns:
     return _Columns({name: kind}, _one, decode, marks)
 
 
-def _one(value: Any) -> tuple[Any]:
-    return (value,)
-
-
 def _span(start: int, stop: int) -> tuple[int, int]:
     return start, stop
+
+
+def _one(value: Any) -> tuple[Any]:
+    return (value,)
 
 
 def _issues(text: str | None) -> tuple[Issue, ...]:

@@ -84,6 +84,7 @@ def test_a_caveat_rejects_the_answer(said: str) -> None:
         "The price includes tax; it is the figure on the last line.",
         "A classe do item consta no bilhete.",
         "I could not find anything else in the text.",
+        "The receipt is not long; can be opened as a file.",
         "Here are dummy data for your tests, as requested.",
         "Die Werte sind, wie gewünscht, frei erfunden.",
         "N'hésitez pas à me dire si vous souhaitez un autre format.",
@@ -107,6 +108,13 @@ def test_a_refusal_rejects_an_answer_that_is_blank() -> None:
         "申し訳ありませんが、お答えできません。",
     ):
         assert isinstance(read(f"{said}\n\n{BLANK}", SCHEMA), Rejected)
+
+
+def test_a_field_that_is_false_may_be_nowhere_in_the_text() -> None:
+    schema = {"type": "object", "properties": {"item": {"type": "string"}, "discount": {"type": "boolean"}}}
+    said = "A discount appears nowhere in the mail."
+    assert isinstance(read(f'{{"item": "lamp", "discount": false}}\n\n{said}', schema), Accepted)
+    assert isinstance(read(f'{{"item": "lamp", "discount": true}}\n\n{said}', schema), Rejected)
 
 
 def test_a_caveat_before_the_answer_counts_too() -> None:

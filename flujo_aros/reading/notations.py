@@ -28,6 +28,7 @@ from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.phrases import DECLINES, word_set
 from flujo_aros.reading.remarks import comment_corrects, correction_in
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, name_words, read_number
+from flujo_aros.reading.scanner import BLOCK
 from flujo_aros.reading.stated import OFFERS
 
 _LINE: Final = expression(
@@ -71,6 +72,10 @@ _OPEN_END: Final = expression(
 )
 """A value that one line does not end: a salutation, or a quote that is not closed."""
 _REMARK: Final = expression(rf"{OFFERS.pattern}|\W*(?:notes?|please|explanation|reason(?:ing)?|if you)\b", re.I)
+_COMPUTED: Final = expression(r"(?:[rR]?[fF][rR]?([\"']).*\1|`[^`]*\$\{[^`]*`)[,;]?")
+"""A string that holds expressions: an f-string of Python, a template of JavaScript."""
+_OPEN_QUOTE: Final = expression(r"\"(?:[^\"\\]|\\.)*+|“[^”\"]*")
+_OPEN_APOSTROPHE: Final = expression(r"'[^']*")
 _BOX: Final = expression(r"\[[ xX✓✗]?\][ \t]|~~|[☐☑☒✅❌]")
 
 
@@ -180,8 +185,8 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
             if last is not None and any(map(str.isalnum, line)) and not _FENCE.fullmatch(line):
                 return None  # a string may continue on the next line
             last = None
-            if members and _CLOSERS.fullmatch(line):
-                return None  # the end of an object whose opening brace is missing: its values may be anything
+            if (members and _CLOSERS.fullmatch(line)) or BLOCK.match(line.strip()):
+                return None  # an object whose opening brace is missing, where values may be anything; or a function
             is_free = members and not (pending or apart)
             if is_free and found is not None and found["value"].strip() and found["key"] not in members:
                 begin = start + found.start("value")
@@ -243,7 +248,7 @@ def read_scalar(raw: str, start: int, shape: Shape) -> Node | None:
     raw = raw.removesuffix("```" if raw.count("`") == 3 else "").rstrip().rstrip(",").rstrip()
     raw = raw[:-2].rstrip() if raw.endswith("**") and not raw.startswith("**") and raw.count("**") == 1 else raw
     end = start + len(raw)
-    if _PLACEHOLDER.fullmatch(raw) or _END_TAG.fullmatch(raw) or raw.startswith(("&quot;", "&#")):
+    if any(form.fullmatch(raw) for form in (_PLACEHOLDER, _COMPUTED, _END_TAG)) or raw.startswith(("&quot;", "&#")):
         return None
     if raw[:1] == '"' and (decoded := _decode_value(raw)) is not None:
         return Node(STRING, decoded, start, end)
@@ -263,6 +268,41 @@ def read_scalar(raw: str, start: int, shape: Shape) -> Node | None:
         return Node(LITERAL, LITERALS[raw] if raw in LITERALS else FOREIGN[raw][0], start, end)
     number = read_number(raw)
     return Node(NUMBER, number.value, start, end) if number else Node(BARE, raw, start, end)
+
+
+def is_cut(text: str, node: Node, shape: Shape, *, ends: bool) -> bool:
+    """Return whether a value may be cut off: a quote has no end, or the text ends in an open fence, and nothing shows
+    that all of the value is there. `ends` says that the model stopped by itself.
+    """
+    leaves = [*_leaves(node)]
+    single = any(leaf.kind == STRING and text[leaf.start] == text[leaf.end - 1] == "'" for leaf in leaves)
+    bare = [leaf.value for leaf in leaves if leaf.kind == BARE]
+    if any(_OPEN_QUOTE.fullmatch(value) or (single and _OPEN_APOSTROPHE.fullmatch(value)) for value in bare):
+        return True
+    is_open = len(_FENCE.findall(text, 0, node.end)) % 2 == 1 and not text[node.end :].strip()
+    return is_open and not ends and not _is_complete(text, node, shape)
+
+
+def _leaves(node: Node) -> Iterator[Node]:
+    if node.kind not in (OBJECT, ARRAY):
+        yield node
+        return
+    for part in node.value:
+        yield from _leaves(part.node if node.kind == OBJECT else part)
+
+
+def _is_complete(text: str, node: Node, shape: Shape) -> bool:
+    """Return whether nothing more can belong to a value before the end of the text."""
+    last = text[node.end - 1]
+    if node.kind == ARRAY:
+        return last == "]"
+    if node.kind == OBJECT:
+        key, _, value = node.value[-1]
+        is_whole = shape.properties.keys() <= {member.key for member in node.value}
+        return is_whole and (last in "}>|" or _is_complete(text, value, shape.member(key)))
+    if node.kind == STRING:
+        return text[node.start] in "\"'“" and last in "\"'”"
+    return text[node.end :].lstrip(" \t\r,;").startswith("\n") and (node.kind != BARE or not _is_free(shape))
 
 
 def _decode_value(raw: str) -> str | None:
@@ -311,10 +351,10 @@ class _Nested:
         """Find the lines: those in the only fence, or those from the first known key to the last possible one."""
         begin, end = 0, len(self.text)
         fences = list(_FENCE.finditer(self.text))
-        if len(fences) == 2:
-            begin, end = fences[0].end(), fences[1].start()
-        elif fences:
+        if len(fences) > 2:
             return False
+        if fences:
+            begin, end = fences[0].end(), fences[-1].start() if len(fences) == 2 else end
         at = begin
         first: int | None = None
         for line in self.text[begin:end].split("\n"):
@@ -568,6 +608,14 @@ def _object(cells: Iterable[tuple[str, _Cell]], shape: Shape, begin: int, end: i
             return None
         members[name] = Member(name, start, value)
     return Node(OBJECT, [*members.values()], begin, end) if _is_whole(members, shape) else None
+
+
+def shows_names(node: Node) -> bool:
+    """Return whether values only repeat the names of their fields, as in a template: `nome | Nome do cliente`."""
+    members: list[Member] = node.value if node.kind == OBJECT else []
+    texts = [member for member in members if member.node.kind == BARE]
+    repeats = [set(name_words(m.key)).issubset(name_words(m.node.value)[: len(name_words(m.key))]) for m in texts]
+    return len(repeats) > 1 and sum(repeats) > 1 and 2 * sum(repeats) > len(members)
 
 
 def _is_whole(members: Mapping[str, Member], shape: Shape) -> bool:

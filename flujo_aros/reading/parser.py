@@ -64,6 +64,8 @@ _NEAR: Final = 200
 _OTHER_ENDS: Final = frozenset("'’”»")
 _LONGEST_KEY: Final = 120
 _CLOSERS_OF_LINE: Final = grammar.expression(r"(?:[ \t]*[}\]])+[ \t]*\Z")
+_EXPRESSION: Final = grammar.expression(r"(?<!\\)\$\{")
+"""The beginning of an expression in a template string of JavaScript."""
 _NOTHING_FOLLOWS: Final = grammar.expression(r"\s*(?:```|~~~|\Z)")
 _MOST_CLOSERS: Final = 3
 """A text that lacks this many closing brackets at its end was cut, whatever the provider reports."""
@@ -671,6 +673,8 @@ class Parser:
         if end is None:
             return self._read_cut_string(start)
         self._note_string(end)
+        if self.text[start] == "`" and _EXPRESSION.search(self.text, end.start, end.stop) is not None:
+            raise self._stop("an expression in a template string stands for an unknown value", "unexpected", at=start)
         value = self._decode(end, shape)
         self.pos = end.after
         while (joined := self._read_concatenated(role)) is not None:

@@ -83,6 +83,23 @@ _QUOTED_LINE: Final = expression(r"[ \t]*>")
 _MATCHING: Final = {'"': '"”', "'": "'’", "“": '”"', "‘": "’'", "«": "»", "„": "“”", "`": ""}
 
 
+BLOCK: Final = expression(
+    r"(?:async |export |default )*(?:def \w{1,60}\(|function\b[^\n]*\{)"
+    r"|except(?: [\w.]{1,60}| \([^)\n]*\))?(?: as \w{1,60})?:|[^\n{]*\)\s*=>\s*\{\Z"
+)
+"""The head of a function, or of the handler of an error, as a line of any text begins."""
+_CODE_BLOCK: Final = expression(
+    rf"{BLOCK.pattern}|(?:if(?! __name__)|elif|else|for|while|case|class)\b[^\n]*"
+    r"(?::\s*(?:\#[^\n]*)?|\breturn\b[\s(]*)\Z"
+    r"|[^\n]*(?:\)|=>|\belse)\s*\{(?:\s*//[^\n]*)?\Z"
+)
+"""The head of a function, a branch or a loop in a program."""
+_NO_RESULT: Final = expression(
+    r"(?:\)|\b\w{1,60})\s*=>\s*\(?\s*\Z|\blambda\b[^\n:]*:\s*\Z|(?:\bor|\|\||\?\?|[=!]==?)\s*\Z|\.get\([^\n()]*,\s*\Z"
+)
+"""Before a literal that a program computes with: the value of a lambda, a default, one side of a comparison."""
+
+
 FENCED: Final = expression(
     r"\s*+(?P<mark>`{3,30}+|~{3,30}+)(?:[A-Za-z][\w+#.-]*+(?=[\s{\[\"]))?[ \t]*+\n?+"
     r"(?P<inner>.*?)(?:\n[ \t]*+|(?<![ \t])[ \t]*+|)(?P=mark)\s*",
@@ -140,6 +157,10 @@ class Scanner:
     code = False
     """Whether the fence contains a program."""
     fence_start = 0
+    block: int | None = None
+    """The indentation of the head of a function or a branch that contains the current line of a program."""
+    block_to = 0
+    """The start of the first line that was not searched for such a head."""
     reasoned_to = 0
     """Everything before this position is reasoning, although it has no opening marker."""
     reasoning = False
@@ -216,7 +237,8 @@ class Scanner:
         arrive.
         """
         if found["fence"] and self.fence is not None:
-            self.fence = None
+            self.fence = self.block = None
+            self.block_to = found.end()
         elif found["fence"]:
             text, at = self.text, found.start()
             try:
@@ -226,7 +248,8 @@ class Scanner:
             name = tag[1].lower() if tag else ""
             self.fence = JSON_FENCE if name in _JSON_TAGS else FENCE
             self.code = name in CODE_FENCES
-            self.fence_start = tag.end() if tag else found.end()
+            self.fence_start = self.block_to = tag.end() if tag else found.end()
+            self.block = None
             return self.fence_start
         elif found["left"]:
             self.reasoned_to, self.reasoning = found.end(), True
@@ -260,6 +283,8 @@ class Scanner:
             begins = alone.matches(text, start, growing=growing)
         if begins and start == self.first and self.fence is None:
             return LINES
+        if begins and self._is_in_block(start):
+            return None
         near = max(0, start - _NEAR)
         line = text[max(near, text.rfind("\n", near, start) + 1) : start]
         if self.fence is not None:
@@ -278,6 +303,30 @@ class Scanner:
         if text[start] == "[" and not own and self._is_prose_bracket(start):
             return None
         return LINES if own else INLINE
+
+    def _is_in_block(self, start: int) -> bool:
+        """Return whether a literal is inside a function or a branch of a program, which may never be executed."""
+        text, heads = self.text, _CODE_BLOCK if self.fence is not None and self.code else BLOCK
+        begin = text.rfind("\n", self.block_to, start) + 1 or self.block_to
+        while self.block_to < begin:
+            end = text.index("\n", self.block_to) + 1
+            self._enter_block(text[self.block_to : end].rstrip(), heads)
+            self.block_to = end
+        line = text[begin:start]
+        if heads is _CODE_BLOCK and _NO_RESULT.search(line):
+            return True
+        block = self.block
+        self._enter_block(line.rstrip(), heads)
+        inside, self.block = self.block is not None, block
+        return inside
+
+    def _enter_block(self, line: str, heads: re.Pattern[str]) -> None:
+        body = line.lstrip(" \t")
+        indent = len(line) - len(body)
+        if self.block is not None and body and indent <= self.block and body[0] != ")":
+            self.block = None
+        if self.block is None and heads.match(body):
+            self.block = indent
 
     def _is_prose_bracket(self, start: int) -> bool:
         """Return whether brackets belong to prose: a citation, a link or a footnote."""

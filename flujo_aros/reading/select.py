@@ -81,7 +81,7 @@ from flujo_aros.reading.node import (
     plain,
     worst,
 )
-from flujo_aros.reading.notations import as_objects, read_items, read_lines, read_table, read_tags
+from flujo_aros.reading.notations import as_objects, is_cut, read_items, read_lines, read_table, read_tags, shows_names
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
 from flujo_aros.reading.payload import LenientParser, event_of, is_example
@@ -107,7 +107,12 @@ _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
 _CONTAINERS: Final = (("object", "object"), ("array", "list"))
 _UNABLE: Final = r"I (?:can(?:['’]?t|not| not)|am (?:unable|not able) to|won['’]t|must decline)"
 _CANNOT: Final = expression(rf"\b{_UNABLE}\b", re.I)
-_SHOWS_FORM: Final = expression(rf"\b(?:{_UNABLE}|(?:format|syntax|template|structure)\b[^\n]{{0,80}}[:：]\s*\Z)", re.I)
+_SHOWS_FORM: Final = expression(
+    rf"\b(?:{_UNABLE}|(?<!csv )(?<!tsv )(?<!xml )(?<!table )(?<!tabular )(?<!markdown )(?<!requested )"
+    r"(?:format|syntax|template|structure|formato?|modelo|plantilla|gabarit|vorlage|muster|schema)\b[^\n]{0,80}[:：]"
+    r"\s*(?:```\w*\s*)?\Z)",
+    re.I,
+)
 _SHOWS_CALL: Final = expression(r"^[ \t]*#[^\n]*\w\(|=\s*[\"'](?:\.\.\.|…)[\"']", re.M)
 _DECLINED: Final = expression(
     rf"\b(?:{_UNABLE}|I(?:['’]m| am) (?:sorry|unable|not able)|as an AI\b|I['’]d rather not"
@@ -1038,10 +1043,15 @@ class Search(Generic[T]):
             if apart and reads is not read_tags:
                 continue
             node = reads(text, self.shape)
-            is_form = node is not None and reads in _MARKED and _SHOWS_FORM.search(text, 0, node.start)
+            is_form = node is not None and (
+                shows_names(node) or (reads in _MARKED and _SHOWS_FORM.search(text, 0, node.start))
+            )
             lines = "" if node is None else text[node.start : node.end] + text[node.end :].partition("\n")[0]
             if is_form or (node is not None and not self.text.startswith(lines, node.start)):
                 return None  # the value only shows a form, or `<think>` is part of a value
+            if node is not None and is_cut(text, node, self.shape, ends=self.truncated is False):
+                issue = Issue("$", "truncated", f"the text is cut off at character {len(self.text)}")
+                return self._rejection(Reason.TRUNCATED, (issue,))
             if node is not None and all(node.start <= c.start < node.end for c in apart):
                 edit = Edit(code, Risk.INFERRED, node.start, node.end, "[…]" if node.kind == ARRAY else "{…}", "$")
                 return self._decide_single(self._of_node(node, [edit]))

@@ -522,24 +522,32 @@ class Loading:
         else:
             self.permit(node.place, f"the capability {name!r}", "pydantic_ai.capabilities")
             given = node.members.get(name)
-            options = given.keys if given is not None else {}
-            if name == "MCP" and "command" in options:
-                self.note(options["command"], _COMMAND)
+            keys = given.keys if given is not None else {}
+            if name == "MCP" and "command" in keys:
+                self.note(keys["command"], _COMMAND)
                 return
             takes = host.capability_options(name)
-            if given is None or isinstance(given.value, dict):  # any other value is the first option
-                missing = [each for each, (required, _) in takes.items() if required and each not in options]
-                if missing:
-                    options_of = ", ".join(f"{each}: …" for each in missing)
-                    self.note(node.place, f"the capability {name!r} needs options: {{{name}: {{{options_of}}}}}")
-            for option, place in options.items():
+            values = given.members if given is not None else {}
+            if given is not None and not isinstance(given.value, dict):  # the value of the first option
+                first = next(iter(takes), None)
+                if first is not None and takes[first].is_keyword:
+                    self.note(
+                        given.place, f"the options of the capability {name!r} have names: {{{name}: {{{first}: …}}}}"
+                    )
+                    return
+                values = {first: given} if first is not None else {}
+            missing = [each for each, option in takes.items() if option.is_required and each not in values]
+            if missing:
+                options_of = ", ".join(f"{each}: …" for each in missing)
+                self.note(node.place, f"the capability {name!r} needs options: {{{name}: {{{options_of}}}}}")
+            for option, place in keys.items():
                 if takes and option not in takes:
                     self.note(
                         place,
                         nearest(option, takes, closed=True).after(f"the capability {name!r} has no option {option!r}"),
                     )
-            for option, value in given.members.items() if given is not None else ():
-                choices = takes[option][1] if option in takes else ()
+            for option, value in values.items():
+                choices = takes[option].choices if option in takes else ()
                 if choices and not any(_is_choice(value.value, each) for each in choices):
                     message = f"the option {option!r} of the capability {name!r} cannot be {brief(value.plain())}"
                     near = nearest(str(value.value), [each for each in choices if isinstance(each, str)], closed=True)

@@ -13,7 +13,20 @@ from operator import attrgetter
 from shlex import join
 from traceback import walk_tb
 from types import NoneType, TracebackType, UnionType
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -118,10 +131,18 @@ def capability_names() -> tuple[str, ...]:
     return tuple(CAPABILITY_TYPES)
 
 
-def capability_options(name: str) -> Mapping[str, tuple[bool, tuple[Any, ...]]]:
-    """Return the options of a capability: whether each must be given, and its types and values, or an empty tuple if
-    they are no plain JSON. The mapping is empty if the capability accepts any option.
+class CapabilityOption(NamedTuple):
+    """An option of a capability: whether it must be given, whether only by its name, and its types and values, or an
+    empty tuple if they are no plain JSON.
     """
+
+    is_required: bool
+    is_keyword: bool
+    choices: tuple[Any, ...]
+
+
+def capability_options(name: str) -> Mapping[str, CapabilityOption]:
+    """Return the options of a capability, by name. The mapping is empty if the capability accepts any option."""
     kind = CAPABILITY_TYPES[name]
     owner = next(each for each in kind.__mro__ if "from_spec" in vars(each))
     is_plain = owner is AbstractCapability  # its own calls `kind`
@@ -132,7 +153,12 @@ def capability_options(name: str) -> Mapping[str, tuple[bool, tuple[Any, ...]]]:
         hints = get_type_hints(kind.__init__ if is_plain else kind.from_spec)
     except NameError:  # a type that its module imports for type checkers only
         hints = {}
-    return {each.name: (each.default is each.empty, _plain_choices(hints.get(each.name))) for each in takes}
+    return {
+        each.name: CapabilityOption(
+            each.default is each.empty, each.kind is each.KEYWORD_ONLY, _plain_choices(hints.get(each.name))
+        )
+        for each in takes
+    }
 
 
 def _plain_choices(hint: Any) -> tuple[Any, ...]:

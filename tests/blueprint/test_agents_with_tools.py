@@ -246,6 +246,14 @@ def test_the_model_of_a_pydantic_ai_agent_is_its_own() -> None:
             "the option 'id' of the capability 'Thinking' cannot be 3; expected a string, null",
         ),
         (
+            AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{Thinking: hihg}]"),
+            "the option 'effort' of the capability 'Thinking' cannot be \"hihg\"; did you mean 'high'?",
+        ),
+        (
+            AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{PrefixTools: shop}]"),
+            "the options of the capability 'PrefixTools' have names: {PrefixTools: {prefix: …}}",
+        ),
+        (
             AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{MCP: {command: npx}}]"),
             "a blueprint can only name the `url` of an MCP server; to start one by a command, build",
         ),
@@ -292,7 +300,9 @@ def test_a_tool_that_is_not_there_is_found_before_any_call() -> None:
     assert models.asked == []
 
 
-@pytest.mark.parametrize("capability", ["{MCP: 'http://127.0.0.1:9/mcp'}", "{NativeTool: {kind: web_search}}"])
+@pytest.mark.parametrize(
+    "capability", ["{MCP: 'http://127.0.0.1:9/mcp'}", "{Thinking: high}", "{NativeTool: {kind: web_search}}"]
+)
 def test_a_capability_may_have_one_value_or_options_of_its_own_kind(capability: str) -> None:
     text = AGENT.replace("tools: [shop_of_tools:stock]", f"capabilities: [{capability}]")
     assert load(text, "pydantic_ai.capabilities").steps

@@ -38,7 +38,7 @@ from flujo_aros.pipeline.modules import (
     use_folder,
 )
 from flujo_aros.pipeline.pause import every_step, step_with_deps
-from flujo_aros.pipeline.step import Call, Step, is_agent_step
+from flujo_aros.pipeline.step import Call, Step, check_models, is_agent_step
 from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.formatting import counted
 
@@ -137,8 +137,10 @@ def check_ready(blueprint: Path, pipeline: Pipeline, max_cost: float | None = No
         raise BlueprintError(source, [step.problem for step in unready if step.source == source], text)
     for error in unknown_models(blueprint, pipeline):
         raise error
-    for step in pipeline.steps:
-        _check_model(blueprint, step)
+    try:
+        check_models(pipeline.steps)
+    except UsageError as error:
+        raise UsageError(f"{blueprint}: {error}") from error
     if max_cost is not None:
         _warn_of_unpriced("--max-cost", pipeline.models)
     print_warnings(pipeline)
@@ -168,19 +170,6 @@ def check_deps(pipeline: Pipeline, options: Deps) -> None:
         step = step_with_deps(pipeline) if options.deps is None else None
     if step is not None:
         raise UsageError(f"the agent of step {step!r} declares a deps_type: pass its deps with --deps MODULE:NAME")
-
-
-def _check_model(blueprint: Path, step: PipelineStep) -> None:
-    """Raise `UsageError` for an agent step of the pipeline itself, which will run, without its key or its package."""
-    from flujo_aros.host import AgentSpec, create_model
-
-    agent = step.facts.agent if is_agent_step(step) else None
-    if not isinstance(agent, AgentSpec) or agent.model.startswith("local:"):
-        return
-    try:
-        create_model(agent.model)
-    except UsageError as error:
-        raise UsageError(f"{blueprint}: step {step.name!r}: {error}") from error
 
 
 @contextmanager

@@ -52,15 +52,16 @@ class DeclaredFields:
         """Raise `UsageError` for a check that reads a field which the output cannot have."""
         for read in check.reads:
             if read.root == "output":
-                self._reject(read.path, str(check.where))
+                self.reject(read.path, str(check.where))
 
     def reject_expected(self, case: Case) -> None:
         """Raise `UsageError` for an expected output with a field which the output cannot have."""
         if case.expected is not UNLABELLED:
             for path in _paths(case.expected):
-                self._reject(path, f"the expected output of row {case.key}{case.place}")
+                self.reject(path, f"the expected output of row {case.key}{case.place}")
 
-    def _reject(self, path: Sequence[str | int], where: str) -> None:
+    def reject(self, path: Sequence[str | int], where: str) -> None:
+        """Raise `UsageError` for the path of a field which the output cannot have."""
         shape = self.shape
         for number, key in enumerate(path):
             values = [branch for branch in shape.branches if branch.types != frozenset({"null"})]

@@ -24,7 +24,7 @@ from flujo_aros.evals.declared import DeclaredFields, reject_unknown_in
 from flujo_aros.evals.replies import NO_REPLY, PaidCalls, Replies, ReplyCache
 from flujo_aros.evals.stop import SAME_FAILURES, Stop, run_all
 from flujo_aros.events import AskFinished, Event, observing
-from flujo_aros.host import AgentSpec, create_model, record_calls
+from flujo_aros.host import AgentSpec, record_calls
 from flujo_aros.json_data import is_dict, is_list, value_place
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.condition import Condition
@@ -32,7 +32,7 @@ from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.per_minute import CallsPerMinute, PerMinute
 from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.step import Step, check_models
 from flujo_aros.pipeline.values import as_plain
 from flujo_aros.spelling import brief, clip
 from flujo_aros.usage import Usage
@@ -309,6 +309,8 @@ VERDICT: Final[dict[str, Any]] = {
     "additionalProperties": False,
 }
 
+_VERDICT: Final = "{'right': true or false, 'why': …}"
+
 
 def judge_by(model: str) -> Pipeline:
     """Return a judge that asks a model: it sees input, output and expected output, and returns a typed verdict.
@@ -348,9 +350,9 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
     `cache` stores replies for later evaluations. `record` collects the replies of this one; with `replies`, another
     pipeline is evaluated on them without any model call. `limits` are limits per minute for each provider. `max_cost`,
     `max_failures` and `max_same_failures` stop the evaluation early. Raises `UsageError` for cases that cannot be run,
-    for a model as the judge whose provider, key or package is missing, for a check or an expected output with a field
-    that the contract of the last step does not have, and for a check with a field of `expected` or `input` that no
-    case has.
+    for a judge that cannot return a verdict or whose model lacks its provider, key or package, for a check or an
+    expected output with a field that the contract of the last step does not have, and for a check with a field of
+    `expected` or `input` that no case has.
 
     >>> from flujo_aros import Call
     >>> asyncio.run(evaluate(Call("upper", function=str.upper), [("a", "A"), ("b", "C")])).right
@@ -367,8 +369,6 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
         case.live_input()  # a missing file stops an evaluation before its first call
     if callable(judge):
         raise UsageError("judge is the name of a model, or a step: write Call('judge', FUNCTION) for a function")
-    if isinstance(judge, str) and not judge.startswith("local:"):  # local models are checked by `prepare`
-        create_model(judge)
     if judge is not None and not isinstance(judge, Runner):
         judge = Runner(judge_by(judge) if isinstance(judge, str) else judge)
     task = _Evaluating(
@@ -386,6 +386,8 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
     for each in (task.runner, task.judge):
         if each is not None:
             each.prepare()
+    if task.judge is not None:
+        _check_judge(task.judge)
     task.reject_unknown_fields(rows)
     began = time.perf_counter()
     found: dict[str, CaseResult] = {}
@@ -408,6 +410,18 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
         approximate=task.approximate,
         stopped=stop.reason if len(found) < len(rows) else None,
     )
+
+
+def _check_judge(judge: Runner) -> None:
+    """Raise `UsageError` for a judge whose model cannot be used, or whose output cannot be a verdict."""
+    if judge.models is None:
+        check_models(judge.pipeline.steps)
+    last = judge.pipeline.steps[-1]
+    if last.gives_mapping is False:
+        raise UsageError(f"judge: step {last.name!r} returns no {_VERDICT}")
+    declared = DeclaredFields.of(judge.pipeline)
+    if declared is not None:
+        declared.reject(("right",), "judge")
 
 
 def evaluate_sync(
@@ -547,7 +561,7 @@ class _Evaluating:
         said = as_plain(result.output) if result.status is RunStatus.COMPLETED else None
         trusted = result.trust not in (Trust.SYNTHESIZED, Trust.DEGRADED)
         if not is_dict(said) or not isinstance(said.get("right"), bool) or not trusted:
-            why = result.error["message"] if result.error else f"{said}, not {{'right': true or false, 'why': …}}"
+            why = result.error["message"] if result.error else f"{said}, not {_VERDICT}"
             return Verdict.UNJUDGED, f"the judge returned no verdict: {why}", ()
         verdict = Verdict.RIGHT if said["right"] else Verdict.WRONG
         return verdict, str(said.get("why") or "the judge says so"), scored

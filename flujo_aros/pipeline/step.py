@@ -13,7 +13,7 @@ import dataclasses
 import inspect
 import types
 import typing
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cached_property, partial
@@ -789,6 +789,21 @@ class Step(TakesInput[T_co]):
 def is_agent_step(step: object) -> TypeIs[Step[Any]]:
     """Return whether a step is a `Step`, of any type."""
     return isinstance(step, Step)
+
+
+def check_models(steps: Iterable[PipelineStep]) -> None:
+    """Raise `UsageError` for an agent step among these, which will run, without the key or the package of its model.
+    The steps inside these may not run.
+    """
+    from flujo_aros.host import create_model  # imported here: it imports the packages of the providers
+
+    for step in steps:
+        agent = step.facts.agent if is_agent_step(step) else None
+        if isinstance(agent, AgentSpec) and not agent.model.startswith("local:"):
+            try:
+                create_model(agent.model)
+            except UsageError as error:
+                raise UsageError(f"step {step.name!r}: {error}", step=step.name) from error
 
 
 def wants_deps(agent: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -168,6 +169,27 @@ def test_a_judge_whose_model_cannot_be_used_is_one_error(judge: str, why: str, m
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(UsageError, match=why):
         evaluate_sync(Call("same", function=str), [("a", "b")], judge=judge)
+
+
+@pytest.mark.parametrize(
+    ("agent", "why"),
+    [
+        (AgentSpec(model="openai:j", output_schema=SCHEMA), "step 'j': the model 'openai:j' cannot be used"),
+        (AgentSpec(model="local:smollm2"), "judge: step 'j' returns no {'right': true or false, 'why': …}"),
+        (
+            AgentSpec(model="local:smollm2", output_schema={"properties": {"rigth": {}}, "type": "object"}),
+            "judge: the output of step 'j' has no field 'right'; did you mean 'rigth'?",
+        ),
+    ],
+)
+def test_a_judge_that_cannot_give_a_verdict_is_found_before_the_first_case(
+    agent: AgentSpec, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    done: list[str] = []
+    with pytest.raises(UsageError, match=re.escape(why)):
+        evaluate_sync(Call("keep", function=done.append), [("a", "b")], judge=Pipeline([Step("j", agent=agent)]))
+    assert not done
 
 
 def test_a_judge_without_a_verdict_leaves_the_case_unjudged() -> None:

@@ -45,6 +45,7 @@ from flujo_aros.pipeline.runner import Runner, RunTask
 from flujo_aros.pipeline.step import Step
 from flujo_aros.pipeline.values import ContextLike, SharedContext
 from flujo_aros.redaction import without_secrets
+from flujo_aros.spelling import nearest
 
 Document = Mapping[str, Any]
 """A blueprint as plain JSON, from which any worker can rebuild the pipeline."""
@@ -543,7 +544,7 @@ class Durable:
             steps = self.store.steps(row.run_id)
             settled = {step.name: step for step in steps if step.record is not None and step.status != "paused"}
             if at not in order:
-                raise UsageError(f"the pipeline has no step {at!r} to fork at; its steps are {', '.join(order)}")
+                raise UsageError(nearest(at, order, closed=True).after(f"the pipeline has no step {at!r} to fork at"))
             before = order[: order.index(at)]
             missing = [name for name in before if name not in settled]
             if missing:

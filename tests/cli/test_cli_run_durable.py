@@ -52,6 +52,8 @@ def test_a_durable_run_is_stored_and_can_be_forked_with_another_ladder(
     forked = durable("fork", known["run_id"], "--at", "ask", "--ladder", "ladder.json")
     assert step(forked, "up")["output"] == "PEN", forked.stderr
     assert {stage["stage"] for stage in step(forked, "ask")["stages"]} == {"retry"}
+    unknown = durable("fork", known["run_id"], "--at", "aks")
+    assert "the pipeline has no step 'aks' to fork at; did you mean 'ask'?" in " ".join(unknown.stderr.split())
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ help is fast.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -89,10 +90,18 @@ def _stored(url: str, query: str, **values: str) -> list[tuple[str, str]]:
 
 
 def rule_codes(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Yield the codes of the rules of `aros lint` for the completion of a shell, each with what its rule finds."""
-    from flujo_aros.lint.rules import RULES  # imported here: help needs no rules
+    """Yield the codes of the rules of `aros lint` for the completion of a shell, each with what its rule finds. They
+    begin as typed, in upper or lower case.
 
-    yield from ((rule.code, rule.headline()) for rule in RULES if rule.code.startswith(incomplete))
+    They are read from the source of the rules, since a shell cannot wait for the import of the linter.
+    """
+    for file in sorted((Path(__file__).parents[1] / "lint" / "rules").glob("*.py")):
+        for rule in ast.parse(file.read_text(encoding="utf-8")).body:
+            if not isinstance(rule, ast.ClassDef):
+                continue
+            code = next((str(ast.literal_eval(each.value)) for each in rule.keywords if each.arg == "code"), "")
+            if code and code.startswith(incomplete.upper()):
+                yield incomplete + code[len(incomplete) :], (ast.get_docstring(rule) or "").partition("\n")[0]
 
 
 def argument(placeholder: str, words: str, default: Any = ..., **more: Any) -> Any:

@@ -403,6 +403,14 @@ def open_engine(db: str, *, create: bool = False) -> Durable:
     return engine
 
 
+def _is_new_file(db: str) -> bool:
+    """Return whether a database is a file that does not exist yet."""
+    from flujo_aros.database import database_url
+
+    url = database_url(db)
+    return url.get_backend_name() == "sqlite" and not Path(str(url.database)).exists()
+
+
 def known_db() -> str | None:
     """Return the database of AROS_DB, or the default one if it exists."""
     own = os.environ.get("AROS_DB")
@@ -486,6 +494,7 @@ def worker_command(options: commands.Worker) -> None:
 
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, drain)
+    is_new = _is_new_file(options.db)
     with journal() as kept, open_engine(options.db, create=True) as engine:
 
         def loaded(document: Mapping[str, Any]) -> Runner:
@@ -499,6 +508,8 @@ def worker_command(options: commands.Worker) -> None:
         engine.limits = args.per_minute(options)
         queues = [name.strip() for name in options.queues.split(",") if name.strip()]
         engine.launch(queues, options.concurrency, per_partition=options.per_partition)
+        if is_new:
+            say(f"created {engine.store.shown}, which has no runs yet", style="yellow")
         say(f"worker {engine.executor} takes runs from {options.queues} in {engine.store.shown}; Ctrl-C drains it")
         stop.wait()
         waits = f"runs in progress: {engine.under_way}; Ctrl-C again leaves them to other workers immediately"

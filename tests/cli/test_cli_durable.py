@@ -218,6 +218,22 @@ def test_a_worker_takes_over_from_a_dead_one_and_drains(shop: Path) -> None:
     assert calls(shop) == ["up", "risky", "risky"]
 
 
+def test_a_worker_says_that_its_database_is_new(shop: Path) -> None:
+    for is_new in (True, False):
+        with subprocess.Popen(
+            [sys.executable, "-m", "flujo_aros.cli", "worker", "--db", "typo.db"],
+            cwd=shop,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as worker:
+            assert worker.stderr is not None
+            lines = []
+            while not any("takes runs" in line for line in lines):
+                lines.append(worker.stderr.readline())
+            worker.send_signal(signal.SIGTERM)
+        assert ("created sqlite:///typo.db, which has no runs yet\n" in lines) is is_new
+
+
 WAIT = """
 import time
 def wait(text):

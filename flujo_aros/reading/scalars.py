@@ -542,11 +542,20 @@ def _stem(word: str) -> str:
 
 def _is_currency(sign: str, units: frozenset[str], hints: Hints) -> bool:
     """Return whether an amount in this currency is allowed here: neither the name nor the description states only
-    others.
+    others. In a price for each unit (`price_per_kg`, "per person"), one of them must state it.
     """
-    named = {_SIGNS[word] for word in hints.names if word in _SIGNS}
-    named = named or {_SIGNS[word] for word in hints.described if word in _SIGNS and word not in _ALSO_WORDS}
-    return not units and (not named or sign in named)
+    names, described = hints.names, hints.described
+    if not _CENTS.isdisjoint(described.union(names)):
+        return False
+    named = {_SIGNS[word] for word in names if word in _SIGNS}
+    named = named or {_SIGNS[word] for word in described if word in _SIGNS and word not in _ALSO_WORDS}
+    if not units or "per" in names:
+        return sign in named or not (named or units)
+    own = bool(_units_of(hints._replace(described=frozenset()))) or not _GROUPS.keys().isdisjoint(names[-1:])
+    return sign in named and not own and (units <= _COUNTED or not _PERS.isdisjoint(described))
+
+
+_CENTS: Final = frozenset(("cent", "cents", "eurocent", "eurocents", "pence", "centimes", "centavos"))
 
 
 def other_unit(words: AbstractSet[str], unit: str) -> bool:

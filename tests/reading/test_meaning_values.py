@@ -433,6 +433,27 @@ def test_a_rate_is_read_if_the_description_states_it(described: str, said: str, 
     assert given(reading(said, Annotated[float, Field(description=described)])) == meant
 
 
+@pytest.mark.parametrize(
+    ("name", "described", "said", "meant"),
+    [
+        ("budget_per_person", "in GBP", "£650", 650),
+        ("budget_per_person", "in GBP", "$650", "refused"),
+        ("budget_per_person", "", "£650", "refused"),
+        ("price", "Price per unit in EUR", "1,05 €", 1.05),
+        ("price", "Price per unit in EUR", "£1.05", "refused"),
+        ("preis", "Preis in Euro pro Kilogramm", "12,50 €", 12.5),
+        ("preis", "Preis in Cent pro Kilogramm", "12,50 €", "refused"),
+        ("price_per_kg", "in EUR cents", "12,50 €", "refused"),
+        ("quantity", "Units ordered, at EUR 5 each", "5 €", "refused"),
+        ("hours", "Hours billed, at EUR 80 per hour", "80 €", "refused"),
+    ],
+)
+def test_the_currency_of_a_price_per_unit_is_the_one_that_the_description_states(
+    name: str, described: str, said: str, meant: Any
+) -> None:
+    assert given(reading(said, Annotated[float, Field(description=described)], name), name) == meant
+
+
 def test_a_percent_sign_fits_the_scale_of_the_field() -> None:
     assert given(reading("85%", Annotated[float, Field(le=100)])) == 85
     assert given(reading("1%", Annotated[float, Field(le=1)])) == 0.01

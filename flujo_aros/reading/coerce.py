@@ -241,6 +241,7 @@ class Coercion:
             self._issue(path, "no_known_key", words, rest[0].node)
             return len(rest)
         fits, own = partial(self._fits, shape=shape), scalars.name_words(shape.note)
+        rest = self._nest(out, rest, empty, shape, path) if empty else rest
         places = [undeclared.place(member, empty, written, fits, own) if empty else Placement() for member in rest]
         taken = [where.name for where in places if where.name]
         ignored = 0
@@ -318,6 +319,34 @@ class Coercion:
     def _report_unmatched(self, member: Member, name: str, path: Path) -> None:
         message = f"the key {member.key!r} is not declared: write {name!r} if that is meant, otherwise omit it"
         self._issue((path, member.key), "unmatched_key", message, member.node)
+
+    def _nest(
+        self, out: dict[str, Any], rest: list[Member], empty: dict[str, Shape], shape: Shape, path: Path
+    ) -> list[Member]:
+        """Fill empty fields whose value was flattened: `{"address_street": "Elm 3", "address_city": "Bonn"}`. Returns
+        the other members.
+
+        If the value does not fit, or another key with this prefix has no place in it, the reply is rejected.
+        """
+        flat: dict[str, list[tuple[undeclared.Steps, Member]]] = {}
+        for member in rest:
+            name, *steps = undeclared.flattened(member.key, shape) or ("",)
+            if isinstance(name, str) and name in empty:
+                flat.setdefault(name, []).append((tuple(steps), member))
+        for name, members in flat.items():
+            inside = {id(member) for _, member in members}
+            rest = [member for member in rest if id(member) not in inside]
+            node = undeclared.nested(members)
+            whole = not any(undeclared.is_substantive(m) and undeclared.begins_with(m.key, name) for m in rest)
+            certain = whole and not any(self._is_ambiguous_member(member, path) for _, member in members)
+            if node is None or not certain or not self._fits(node, name, shape):
+                self._report_unmatched(members[0][1], name, path)
+                continue
+            for _, member in members:
+                self._edit("moved_key", Risk.INFERRED, member.start, member.node.end, name, (path, name))
+            out[name] = self.value(node, shape.member(name), (path, name))
+            del empty[name]
+        return rest
 
     def _move_in(
         self, out: dict[str, Any], member: Member, rest: list[Member], empty: dict[str, Shape], shape: Shape, path: Path

@@ -12,14 +12,14 @@ from collections.abc import Set as AbstractSet
 from enum import IntEnum
 from functools import lru_cache
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 from unicodedata import combining, normalize
 
 from flujo_aros.contract import TIMES, Shape, fold
 from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
 from flujo_aros.reading.phrases import word_set
-from flujo_aros.reading.scalars import WORD
+from flujo_aros.reading.scalars import WORD, name_words
 from flujo_aros.spelling import distance
 
 # --- names --------------------------------------------------------------------------------------------------------
@@ -545,6 +545,64 @@ def place(
     return Placement(unsure=unsure or next((n for n, shape in empty.items() if _mentions(member.node, n, shape)), ""))
 
 
+Steps: TypeAlias = tuple[str | int, ...]
+"""The keys and indexes that lead to a place."""
+
+
+def flattened(key: str, shape: Shape) -> Steps:
+    """Return the one nested place whose keys and indexes a key joins: `address_city`, `address.city`, `items[0].name`.
+
+    An empty tuple means that there is no such place, or more than one.
+    """
+    places = set(islice(_spelled(tuple(name_words(key)), shape), 2))
+    place = places.pop() if len(places) == 1 else ()
+    misplaced = (inner.knows(key) for part in shape.properties.values() for inner in _objects_of(part))
+    return place if len(place) > 1 and not any(misplaced) else ()
+
+
+def _spelled(words: tuple[str, ...], shape: Shape) -> Iterator[Steps]:
+    """Yield the places that these words spell."""
+    if not words:
+        yield ()
+        return
+    for part in _parts_of(shape):
+        if part.items is not None and words[0].isdecimal() and len(words[0]) <= _LONGEST_INDEX:
+            yield from ((int(words[0]), *more) for more in _spelled(words[1:], part.items))
+        for key, name in part.keys.items() if part.properties else ():
+            said = tuple(name_words(key))
+            if said and words[: len(said)] == said:
+                yield from ((name, *more) for more in _spelled(words[len(said) :], part.member(name)))
+
+
+_LONGEST_INDEX: Final = 3
+
+
+def begins_with(key: str, name: str) -> bool:
+    """Return whether the first words of a key are the name of a field: `address_note`, `address`."""
+    words = name_words(name)
+    return name_words(key)[: len(words)] == words
+
+
+def nested(members: Sequence[tuple[Steps, Member]]) -> Node | None:
+    """Return the object or list with these members at their places, or None if two of them have the same place, or if
+    an item of a list is missing.
+    """
+    if not all(steps for steps, _ in members):
+        return members[0][1].node if len(members) == 1 else None
+    start, end = members[0][1].start, max(member.node.end for _, member in members)
+    inside: dict[str | int, list[tuple[Steps, Member]]] = {}
+    for steps, member in members:
+        inside.setdefault(steps[0], []).append((steps[1:], member))
+    nodes = {step: node for step, parts in inside.items() if (node := nested(parts)) is not None}
+    if len(nodes) < len(inside):
+        return None
+    if not any(isinstance(step, int) for step in nodes):
+        fields = [Member(str(step), inside[step][0][1].start, node) for step, node in nodes.items()]
+        return Node(OBJECT, fields, start, end)
+    items = [nodes[index] for index in range(len(nodes)) if index in nodes]
+    return Node(ARRAY, items, start, end) if len(items) == len(nodes) else None
+
+
 def core_name(member: Member, own: Iterable[str]) -> str:
     """Return a member's key without the words for its object (`song_title`) and, for a boolean, the words that ask a
     question. Empty if it has none of these words.
@@ -684,10 +742,14 @@ def _is_blank(node: Node) -> bool:
 
 
 def _objects_of(shape: Shape) -> Iterator[Shape]:
-    if shape.properties:
-        yield shape
+    return (part for part in _parts_of(shape) if part.properties)
+
+
+def _parts_of(shape: Shape) -> Iterator[Shape]:
+    """Yield the shape and its alternatives."""
+    yield shape
     for branch in shape.branches:
-        yield from _objects_of(branch)
+        yield from _parts_of(branch)
 
 
 def _is_made_for(node: Node, shape: Shape) -> bool:

@@ -449,6 +449,71 @@ def test_an_undeclared_object_is_matched_by_its_keys() -> None:
     }
 
 
+class Leg(BaseModel):
+    gate: str
+
+
+class Journey(BaseModel):
+    code: str
+    legs: list[Leg] = []
+    buyer: Leg | None = None
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("seat_row", "seat_letter"),
+        ("seat.row", "seat.letter"),
+        ("seatRow", "seatLetter"),
+        ("seat[row]", "seat[letter]"),
+    ],
+)
+def test_the_keys_of_a_flattened_object_are_moved_into_it(keys: tuple[str, str]) -> None:
+    text = json.dumps({"number": "LH 12", "status": "delayed", keys[0]: 3, keys[1]: "A"})
+    assert value(text)["seat"] == {"row": 3, "letter": "A"}
+    assert codes(text) == ["moved_key", "moved_key"]
+
+
+@pytest.mark.parametrize(
+    ("rest", "filled"),
+    [
+        ('"legs[0].gate": "A1", "legs[1].gate": "B2"', {"legs": [{"gate": "A1"}, {"gate": "B2"}]}),
+        ('"legs.0.gate": "A1"', {"legs": [{"gate": "A1"}]}),
+        ('"legs[0].gate": "A1", "buyer_gate": "B2"', {"legs": [{"gate": "A1"}], "buyer": {"gate": "B2"}}),
+    ],
+)
+def test_the_items_of_a_flattened_list_are_moved_into_it(rest: str, filled: dict[str, Any]) -> None:
+    outcome = read(f'{{"code": "X1", {rest}}}', Journey)
+    assert outcome.value.model_dump(exclude_defaults=True) == {"code": "X1", **filled}
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        '"legs[1].gate": "B2"',  # the first leg is missing
+        '"legs[0].gate": "A1", "legs[2].gate": "C3"',
+        '"legs[0].gate": "A1", "legs[1].time": "10:30"',  # a leg has no time
+        '"legs[0].gate": "A1", "legs_0_gate": "B2"',
+        '"buyer_gate": "A1", "buyer_name": "Ann"',
+        '"buyer_gate": ["A1", "B2"]',
+    ],
+)
+def test_a_flattened_value_that_is_not_whole_rejects_the_reply(rest: str) -> None:
+    outcome = read(f'{{"code": "X1", {rest}}}', Journey)
+    assert isinstance(outcome, Rejected)
+    assert "unmatched_key" in [issue.code for issue in outcome.issues]
+
+
+def test_a_key_with_another_prefix_is_not_part_of_a_flattened_object() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"seat": {"type": "object", "properties": {"row": {"type": "integer"}}, "required": ["row"]}},
+        "required": ["seat"],
+    }
+    assert isinstance(read('{"other_seat_row": 3}', schema), Rejected)
+    assert read('{"seat_row": 3}', schema).value == {"seat": {"row": 3}}
+
+
 class Circle(BaseModel):
     radius: float
 

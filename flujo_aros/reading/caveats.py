@@ -49,6 +49,13 @@ _WORDS: Final = {
         frågade bad_om this_request this_order your_client your_order""",
     "BECAUSE": """because since weil da denn parce puisque car porque perché poiché pois omdat want ponieważ bo gdyż
         потому поскольку çünkü 因为 由于 ので ため から 때문에 eftersom därför""",
+    "ONLY": """only just nur lediglich uniquement seulement que solo sólo solamente soltanto solamente apenas somente só
+        alleen slechts tylko jedynie только лишь sadece yalnızca bara endast 只 仅 のみ だけ 만""",
+    "CHANGED": """change changed changes modified updated geändert* änderung* modifi* changé* actualis* cambi* modific*
+        actualizad* aggiornat* alterad* alteraç* mudaram gewijzigd* veranderd* zmien* zmian* изменён* измен* değiş*
+        ändrat ändrad* ändrats 变更 修改 改动 変更 差分 변경""",
+    "INSTEAD": """instead stattdessen à_la_place en_su_lugar en_cambio invece em_vez_disso in_plaats_daarvan daarvoor_in
+        zamiast_tego вместо_этого вместо_него bunun_yerine onun_yerine i_stället 代わりに 改用 대신""",
     # negations, questions, possibilities
     "NOT": """not n't n' never no none nor neither nothing nicht nichts kein* nie weder pas jamais aucun* rien nada
         nunca ningun* ningún non niente nessun* não nenhum* niet niets geen nooit nic żadn* ani не нет ничего никак*
@@ -133,7 +140,7 @@ _WORDS: Final = {
         invite ejemplo* enunciado instruccion* esempi* istruzion* consegna instruç* voorbeeld* opdracht instructie*
         przykład* polecen* promp* instrukcj* пример* инструкц* промпт* задани* örne* talimat* exempel* exempl*
         instruktion* 示例 例子 样例 提示词 提示 范例 例 サンプル 指示 プロンプト 見本 예시 예제 샘플 프롬프트 지시
-        template templates modèle_fourni""",
+        template templates modèle_fourni sample samples muster échantillon muestra campione amostra""",
     # made up, or put in for a value that is to come
     "COMPOSED": """made_up_of""",
     "MADE_UP": """invent invented made_up make_up making_up fabricat* imagin* improvis* off_the_top hunch
@@ -153,10 +160,10 @@ _WORDS: Final = {
         presumi imaginei wymyśliłem wymyśliłam zmyśliłem zmyśliłam zgadłem zgadłam założyłem założyłam oszacowałem
         oszacowałam przyjąłem przyjęłam придумал* выдумал* угадал* предположил* прикинул* uydurdum tahmin_ettim
         varsaydım hittade_på gissade antog uppskattade mengira* mengarang* menebak* i_came_up_with i_made_up
-        i_invented i_guessed i_ballparked i_picked_one i_filled_in_something thin_air me_lo_invent me_la_invent
-        hittat_på habe_mir_ausgedacht selbst_ausgedacht ausgedacht zusammengereimt 我编的 我编造 自行脑补
-        suposições_minhas suposiciones_mías mes_suppositions mie_supposizioni eigen_aannames moje_założenia
-        мои_предположения""",
+        i_invented i_guessed i_ballparked i_picked_one i_filled_in_something thin_air hittat_på habe_mir_ausgedacht
+        selbst_ausgedacht ausgedacht zusammengereimt 我编的 我编造 自行脑补 suposições_minhas suposiciones_mías
+        mes_suppositions mie_supposizioni eigen_aannames moje_założenia мои_предположения me_lo_he_inventado
+        me_lo_invento me_la_invento""",
     "PLACEHOLDER": """placeholder* mock lorem lorem-ipsum filler fake fictional fictitious stand-in platzhalter*
         beispieldaten beispielwerte musterdaten musterwerte dummy* fiktiv* testdaten fictif* fictive* factice*
         exemple modèle relleno fictici* ficción de_ejemplo de_prueba segnaposto fittizi* di_prova di_esempio
@@ -421,7 +428,8 @@ _PAIRS: Final = tuple(
             "UNFOUND CANT ~4 FIND", "UNFOUND NOT ~3 FIND", "LEFT_UNDONE NOT ~3 DONE", "I_LEFT_UNDONE NOT >2 DID",
             "UNSURE NOT ~3 SURE", "UNKNOWN NOT ~2 KNOW", "WRONG NOT ~2 RIGHT",
             "WRONG_FIELD WRONG ~3 FIELD/VALUE/ANSWER/I",
-            "STALE NOT >2 CURRENT", "OTHER_RECORD OTHER ~2 RECORD", "NOT_ASKED NOT/RATHER >8 ASKED",
+            "STALE NOT >2 CURRENT", "OTHER_RECORD OTHER ~2 RECORD", "ONLY_FIELDS ONLY ~4 SPEC",
+            "NOT_ASKED NOT/RATHER >8 ASKED",
             "NO_TOOL NOT >2 TOOL",
             "NOT_MADE_UP NOT/RATHER >4 MADE_UP", "NO_PLACEHOLDER NOT >4 PLACEHOLDER",
         ),
@@ -466,6 +474,7 @@ _CAVEATS: Final = _rules(
     "COPIED PROMPT/DEFAULT",
     "DEFAULT I/FIELD/VALUE/THIS ABSENT/NOT_SAID !SPEC",
     "DEFAULT PROMPT/ALL",
+    "PROMPT INSTEAD !SPEC/NOT/REQUESTED",
     "DEFAULT FIELD/VALUE !EMPTY_FIELD/SPEC/CAN",
     "OTHER_RECORD THIS/FIELD/VALUE/BELONG/I",
     "NOT_ASKED THIS/FIELD/VALUE/BELONG !SPEC/EMPTY",
@@ -476,6 +485,8 @@ _CAVEATS: Final = _rules(
     "FAIL SERVICE/SOURCE/I/BLANK/ANSWER/SILENT/TOOL !ALL",
     "SILENT SERVICE",
     "NO_TOOL I/CANT !INFERRED",
+    # "I only list the fields that changed"
+    "ONLY_FIELDS CHANGED !FILLED",
     # "I did not run the tests", "I acted as though a scan had taken place"
     "LEFT_UNDONE I !YOU/SPEC",
     "I_LEFT_UNDONE !YOU",

@@ -285,7 +285,7 @@ _BEFORE: Final = (
     "^ ~1 IF !YOUR ~14 WOULD ~3 END $",
     "WOULD ~1 HAVE ~3 END $",
     "^ DEF/A? ~1 FORMAT WOULD",
-    "EG END $",
+    "EG ~2 THIS? END $",
     "^ DEF/A? EXAMPLE IS END $",
     "^ HERE? IS? ONLY? A? +3 EXAMPLE FROM DEF? ANSWER END $",
     "MISTAKE/WRONG ~3 SAY ~1 END $",

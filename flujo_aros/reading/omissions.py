@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Any, Final
 
 from flujo_aros.json_data import is_dict, is_list
-from flujo_aros.numerals import NUMERALS
+from flujo_aros.numerals import NUMERALS, numbers_in
 from flujo_aros.reading import phrases
 from flujo_aros.reading.grammar import SENTENCE, expression
 from flujo_aros.reading.lexicon import Lexicon
@@ -456,6 +456,25 @@ def omission_in(text: str, *, listed: bool = True, before: bool = False) -> str 
         if found is not None and _IS_EXEMPT.search(tags, clause, found.end()) is None:
             return sentence
     return None
+
+
+def announces_more(label: str, value: object) -> bool:
+    """Return whether the words before a value announce more items than its only list has: `Here are all five:`.
+
+    >>> [announces_more("Here are all five defects:", ["door", "window", "lift", "roof"][:n]) for n in (3, 4)]
+    [True, True]
+    """
+    lists = [value] if is_list(value) else [each for each in value.values() if is_list(each)] if is_dict(value) else []
+    if len(lists) != 1 or (found := _ALL_OF.search(tags := _tags(label))) is None:
+        return False
+    words = _WRITTEN.words_in(label.lower())
+    at = next(i for i in range(found.start(), found.end()) if tags[i] in _NUMBERED)
+    numbers = [float(words[at])] if words[at].isdecimal() else [*numbers_in(words[at : at + 2])]
+    return bool(numbers) and numbers[0] > len(lists[0])
+
+
+_ALL_OF: Final = _rules("ALL THE? NUM/DIGIT ~2 BREAK? $", "ALL OF ~1 NUM/DIGIT ~2 BREAK? $")
+_NUMBERED: Final = frozenset(_WRITTEN.any_of(f"NUM/{_DIGIT}"))
 
 
 def _is_part(text: str) -> bool:

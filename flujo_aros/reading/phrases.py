@@ -284,6 +284,8 @@ FAILS: Final = Phrases(
 """After a value: an error is reported."""
 
 CHOICE_BETWEEN: Final = Phrases(
+    r"\b(?:could|might|may|can) (?:also|equally|just as well|alternatively)\b|\bkönnt?e?n? (?:auch|ebenso)\b"
+    r"|\bpourrait (?:aussi|également)\b|\bpodría también\b|\btambién podría\b|\bpotrebbe anche\b|也可能|かもしれ",
     r"\A[\s,;，、.…)(\]*_`~-]*(?:(?:\d|[a-z])[.):]|and/or|(?:either that )?or(?: else| maybe| perhaps| possibly"
     r"| alternatively)?|alternatively|otherwise|else|sonst|sinon|si no|否则|oder(?: auch| vielleicht)?|ou(?: bien"
     r"| peut-être| talvez)?|soit|o(?: bien| quizás?| tal vez| forse)?|ya sea|oppure|albo|lub|либо|или|veya|또는|아니면"

@@ -22,13 +22,14 @@ from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.numerals import numbers_in
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
 from flujo_aros.reading.caveats import MAY_BE_CAVEAT, caveat_in
 from flujo_aros.reading.claims import contradicted_by
 from flujo_aros.reading.disowned import MAY_DISOWN, disowned_in, is_sample
 from flujo_aros.reading.grammar import CJK, SENTENCE, SHORT_COMMENT, expression
-from flujo_aros.reading.omissions import MAY_OMIT, holds_list, omission_in
+from flujo_aros.reading.omissions import MAY_OMIT, announces_more, holds_list, omission_in
 from flujo_aros.reading.remarks import MAY_REMARK, correction_in, doubt_in, remark_in
 from flujo_aros.reading.scalars import WORD, name_words, other_unit
 from flujo_aros.reading.scanner import CODE_FENCES
@@ -288,6 +289,8 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], answer: Answer) 
         names = _FIELD_LINE.findall(f"{before}\n{behind}")
         beside = next((name for name in names if answer.shape.knows(name) and name != label), None)
         found = beside and f"it is only the value of {label!r}, next to {beside!r}"
+    if found is None and label[-1:] in _COLONS and label == label_before(behind, len(behind)):
+        found = f"the text after it announces an answer that never comes: {label[-60:]!r}"
     if found is None and has_words(before):
         found = _rest_before(text, label, chosen, others, behind, answer)
     near = "" if others else before[-2 * _NEAR :]
@@ -297,7 +300,12 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], answer: Answer) 
         found = disowned and f"the text next to it says that it is not the answer: {_excerpt(disowned, 0)!r}"
     if found is None and before:
         found = _denied_before(before, answer)
+    if found is None and "=" in before + behind:
+        found = _result_beside(f"{mask_reasoning(before, unopened=True)}\n{behind}", answer)
     return None if found is None else Issue("$", "leftover", found)
+
+
+_COLONS: Final = (":", "：")
 
 
 def _evidence_beside(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
@@ -380,6 +388,8 @@ def _rest_before(
         said = mask_reasoning(before, unopened=True)
         if (omitted := omission_in(said, listed=holds_list(answer.value), before=True)) is not None:
             return f"the words before it say that something was left out: {_excerpt(omitted, 0)!r}"
+    if not floor and announces_more(label, answer.value):
+        return f"the words before it announce more items: {_excerpt(label, 0)!r}"
     in_sentence = not others and _SENTENCE_GOES_ON.match(text, chosen.end) and _follows_words(text, chosen)
     if (
         in_sentence
@@ -464,6 +474,56 @@ def _denied_before(before: str, answer: Answer) -> str | None:
     if said is None or answer.held(name) != [not said]:
         return None
     return f"the text before it gives {name!r} another value: {_excerpt(before, start)!r}"
+
+
+def _result_beside(prose: str, answer: Answer) -> str | None:
+    """Return a calculation next to a value whose result should be in it: `84 + 36 = 120` next to a total of 102.
+
+    One number of the value, and only one, is not in the text, is of about this size, and does not follow from the
+    result and a number after it.
+    """
+    prose = prose[-_MOST_PROSE:]
+    if not (equations := [*_EQUATION.finditer(prose)]):
+        return None
+    last = equations[-1]
+    results = numbers_meant(last["result"])
+    numbers = {each for parts in answer.leaves.values() for each in parts if each.__class__ in (int, float)}
+    unsaid = numbers - _numbers_said(prose)
+    if len(unsaid) != 1 or any(_is_about(result, number) for result in results for number in numbers):
+        return None
+    (number,) = unsaid
+    alike = [result for result in results if result / 2 < abs(number) < 2 * result]
+    if not alike or any(_follows(number, one, other) for one in alike for other in _numbers_said(prose[last.end() :])):
+        return None
+    return f"the text next to it computes another number: {_excerpt(last[0], 0)!r}"
+
+
+def _numbers_said(prose: str) -> set[float]:
+    """Return the numbers in a text, in digits or in words."""
+    said = {number for each in _NUMBER.findall(prose) for number in numbers_meant(each)}
+    return said.union(numbers_in(_TOKEN.findall(prose.casefold())))
+
+
+def _is_about(result: float, number: float) -> bool:
+    """Return whether a number is a result, rounded or in percent."""
+    to_whole = number == int(number) != result and abs(result - number) < 1
+    return to_whole or any(abs(part - number) <= _ROUNDED * abs(part) for part in (result, 100 * result))
+
+
+def _follows(number: float, one: float, other: float) -> bool:
+    """Return whether a number is the sum, difference, product or quotient of two others, rounded."""
+    quotients = (one / other, other / one) if one and other else ()
+    computed = (one + other, abs(one - other), one * other, *quotients)
+    return any(abs(part - abs(number)) <= _ROUNDED * abs(part) for part in computed)
+
+
+_ROUNDED: Final = 0.01
+_NUMBER: Final = expression(r"\d[\d.,]*")
+_OPERAND: Final = r"[^\w\s=+*/×÷·]{0,2}(?<![\d.,])\d[\d.,]{0,20}\s?(?:[^\W\d]{1,6}|[%€$£°²³]{1,2})?"
+_EQUATION: Final = expression(
+    rf"{_OPERAND}(?:\s?[-−+*/×÷·x:]\s?{_OPERAND}){{1,8}}\s?=\s?[^\w\s]{{0,2}}\s?(?P<result>\d[\d.,]{{0,20}})"
+    r"(?!\s?[-−+*/×÷·=\d])"
+)
 
 
 def _rest_behind(behind: str, answer: Answer) -> str | None:

@@ -325,7 +325,7 @@ def test_a_share_beyond_its_range_is_an_error_that_names_the_option_and_the_rang
 ) -> None:
     ended = aros("eval", "triage.yaml", "rows.jsonl", "--min-right", "90")
     assert ended.exit_code == 2
-    assert "'--min-right': it must be between 0 and 1" in ended.stderr
+    assert re.search(r"'--min-right': .*\b0.*\b1", ended.stderr)  # in the words of the installed typer
 
 
 def test_an_expected_field_that_no_output_has_is_an_error_with_the_file_and_line(

@@ -44,6 +44,10 @@ def reply(said: str, answer: str = ANSWER) -> Any:
         "这个价格可能早已过时。",
         # from elsewhere
         "I copied the price from the example.",
+        "No mail was attached, so I used the sample order instead.",
+        # of a part
+        "I only list the fields that changed; all others keep their values.",
+        "Je n'indique que les champs modifiés.",
         "Skopiowałem wartości z przykładu.",
         "Dieser Preis gehört zu einem anderen Kunden.",
         "Bu değer başka bir müşterinin siparişine ait.",

@@ -153,3 +153,17 @@ def test_of_replies_of_many_wordings_most_omissions_are_recognized_and_hardly_an
     found = [(each["omitting, right"], each["complete, right"]) for each in counts.values()]
     assert all(one >= least for one, least in zip(found, [(138, 149), (166, 175), (67, 171)], strict=True))
     assert sum(each["omitting"] for each in counts.values()) == 450
+
+
+@pytest.mark.parametrize(
+    ("label", "items"), [("Here are all five defects:", 3), ("Hier sind alle fünf:", 3), ("All 12 names:", 2)]
+)
+def test_a_list_with_fewer_items_than_announced_is_not_complete(label: str, items: int) -> None:
+    names = [f"item {at}" for at in range(items)]
+    assert isinstance(read(f"{label}\n\n{json.dumps(names)}", list[str]), Rejected)
+
+
+@pytest.mark.parametrize(("label", "items"), [("Here are all three defects:", 3), ("All of the 2 pages:", 3)])
+def test_a_list_with_as_many_items_as_announced_is_complete(label: str, items: int) -> None:
+    names = [f"item {at}" for at in range(items)]
+    assert isinstance(read(f"{label}\n\n{json.dumps(names)}", list[str]), Accepted)

@@ -690,6 +690,57 @@ def test_a_value_that_a_reply_only_shows_is_not_an_answer(text: str) -> None:
     refused(text)
 
 
+class Fare(BaseModel):
+    base: float
+    bags: float
+    total: float
+
+
+FARE = '{"base": 84, "bags": 36, "total": 102}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Two bags at 18.00 each = 36.00.\n84.00 + 36.00 = 120.00.\n\n{FARE}",
+        f"{FARE}\n\nCheck: 84 + 36 = 120",
+        f"Basis 84,00 €, Gepäck 36,00 €: 84,00 € + 36,00 € = 120,00 €\n\n{FARE}",
+    ],
+)
+def test_a_calculation_with_another_result_than_the_value_rejects_the_reply(text: str) -> None:
+    assert refused(text, Fare).reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"84 + 18 = 102\n\n{FARE}",
+        f"84 + 36 = 120, of which 18 are refunded.\n\n{FARE}",  # 102 follows
+        f"84 + 36 - 18 = 102.00\n\n{FARE}",
+        f"Seats left: 300 - 12 = 288.\n\n{FARE}",
+        '49 / 6 = 8.1667\n\n{"base": 49, "bags": 6, "total": 8.17}',
+    ],
+)
+def test_a_calculation_that_the_value_agrees_with_is_harmless(text: str) -> None:
+    assert value(text, Fare)["total"] > 0
+
+
+def test_a_label_that_is_repeated_at_the_end_announces_an_answer_that_never_comes() -> None:
+    text = f'Příklad:\nVstup: "LH 9"\nVýstup: {GOOD}\n\nVstup: "LH 12"\nVýstup:'
+    assert refused(text).reason is Reason.AMBIGUOUS
+    assert value(f"Výstup: {GOOD}\n\nVstup byl dlouhý.")["status"] == "delayed"
+
+
+def test_an_answer_in_an_invented_dialog_that_goes_on_is_not_the_answer() -> None:
+    dialog = f"User: is LH 12 late?\nAssistant: {GOOD}\nUser: and now?\nAssistant: {OTHER}"
+    assert refused(dialog).reason is Reason.AMBIGUOUS
+    assert value(f"{GOOD}\nUser: and now?\nAssistant: {OTHER}")["status"] == "delayed"
+
+
+def test_an_answer_that_could_also_be_another_one_is_ambiguous() -> None:
+    assert refused(f"{GOOD}\n\nHmm, the screen could also be read this way:\n\n{OTHER}").reason is Reason.AMBIGUOUS
+
+
 @pytest.mark.parametrize(
     "end",
     ["<|im_end|>\n<|im_start|>user\nNext: ", "</s>", "<|eot_id|>", "\n### Instruction:\nDo ", "\nUser: what about "],

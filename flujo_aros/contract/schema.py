@@ -138,6 +138,8 @@ class Shape:
     """The title and description, whose words a reply may repeat next to its value."""
     title: str = ""
     """The name of the type, which a reply may use to select an alternative."""
+    sentences: frozenset[str] = frozenset()
+    """The title and the description, normalized, if they are sentences that the schema does not also name as values."""
     blank: list[Any] | dict[str, Any] | None = None
     """The declared default if it is an empty list or object: the meaning of null where null is not allowed."""
     unique: bool = False
@@ -160,6 +162,8 @@ class Shape:
     """At the root: whether some string below is a date, time or duration."""
     has_decimals: bool = False
     """At the root: whether some number below is a `Decimal`, which keeps digits that a float loses."""
+    has_sentence: Callable[[str], bool] | None = None
+    """At the root: tests whether a JSON text may hold one of the `sentences` below. None if there are none."""
     plan: Any = None
     """Values that the reader computed for this place. Stored here, so that they live as long as the shape."""
 
@@ -362,7 +366,34 @@ def compile_shape(schema: JsonSchema, *, drops: bool = False) -> Shape:
         root.may_elide = any(_may_elide(shape, drops=drops) for shape in compiler.done.values())
         root.may_mix = any(_may_mix(shape) for shape in compiler.done.values())
         root.has_aliases = any(shape.aliases for shape in compiler.done.values())
+        root.has_sentence = _finder(compiler.described) if compiler.described else None
     return root
+
+
+def _finder(sentences: Iterable[str]) -> Callable[[str], bool]:
+    """Return a function that tests whether a text may contain one of these sentences, however they begin and end. It is
+    compiled at the first call.
+    """
+    parts = {max(_UNESCAPED.findall(sentence[1:]), key=len, default="") for sentence in sentences}
+
+    @cache
+    def search() -> Callable[[str], bool]:
+        return contains("|".join(re.escape(part[:_PREFIX]) for part in sorted(parts)))
+
+    def may_hold(text: str) -> bool:
+        try:
+            return search()(text)
+        except UnicodeEncodeError:
+            return True
+
+    return may_hold
+
+
+_UNESCAPED: Final = re.compile(r"(?:[^\W_]|[ ,'-])+")
+_PREFIX: Final = 24
+_LEAST_WORDS: Final = 3
+_LEAST_CHARACTERS: Final = 8
+"""The least size of a description that no value repeats by chance, in words or, without spaces, in characters."""
 
 
 def _may_elide(shape: Shape, *, drops: bool) -> bool:
@@ -405,6 +436,8 @@ class _Compiler:
         self.root = root
         self.references = References(root)
         self.done: dict[int, Shape] = {}
+        self.described: list[str] = []
+        """The sentences of all places."""
         self._pending: dict[int, tuple[Shape, Mapping[str, Any]]] = {}
         self._depth = 0
 
@@ -486,10 +519,21 @@ class _Compiler:
             shape.format = node["format"]
         shape.bounds = bounds_of(node)
         _fill_scale(shape, node)
+        self._note_sentences(shape, node)
         default = node.get("default")
         shape.blank = default if default in ([], {}) else shape.blank
         shape.unique = shape.unique or node.get("uniqueItems") is True
         _fill_hints(shape, node.get("x-aros", {}))
+
+    def _note_sentences(self, shape: Shape, node: Mapping[str, Any]) -> None:
+        values = (*_list(node.get("examples")), *(shape.choices or ()), node.get("default"), node.get("example"))
+        known = {fold(value) for value in values if isinstance(value, str)}
+        for said in (node.get("title"), node.get("description")):
+            if not isinstance(said, str) or fold(said) in known:
+                continue
+            if len(said.split()) >= _LEAST_WORDS or (not said.isascii() and len(fold(said)) >= _LEAST_CHARACTERS):
+                shape.sentences |= {fold(said)}
+                self.described.append(said)
 
 
 def _cut_loops(shapes: Iterable[Shape]) -> None:
@@ -589,6 +633,7 @@ def _merge(into: Shape, other: Shape) -> None:
     into.most = other.most if into.most is None else into.most
     into.note = f"{into.note} {other.note}".strip()
     into.title = into.title or other.title
+    into.sentences |= other.sentences
     into.blank = other.blank if into.blank is None else into.blank
     into.unique = into.unique or other.unique
     into.choice_aliases = {**other.choice_aliases, **into.choice_aliases}

@@ -40,6 +40,7 @@ from flujo_aros.contract import (
     TypeValues,
     Valid,
     Verdict,
+    fold,
     parse_json,
     path_of,
 )
@@ -48,6 +49,7 @@ from flujo_aros.json_data import (
     SUSPECTS,
     is_dict,
     is_list,
+    leaves,
     may_mean_backslash,
     parts,
     place_of,
@@ -88,10 +90,17 @@ from flujo_aros.reading.node import (
     unlink,
     worst,
 )
-from flujo_aros.reading.omissions import MAY_HOLD_OMISSION, comment_omits, omitted_in
+from flujo_aros.reading.omissions import (
+    MAY_HOLD_OMISSION,
+    MAY_LACK_TEXT,
+    comment_omits,
+    has_lost_text,
+    is_shortened,
+    omitted_in,
+)
 from flujo_aros.reading.parser import Failure, Frame, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, as_json
-from flujo_aros.reading.phrases import Phrases
+from flujo_aros.reading.phrases import Phrases, word_set
 from flujo_aros.reading.remarks import comment_corrects
 from flujo_aros.reading.scalars import (
     Hints,
@@ -304,7 +313,45 @@ def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
         return None
     if may_be_slot and placeholder_in(text, shape.named):
         return None
+    if _may_be_spoilt(text, shape) and _find_spoilt(parse_json(text), shape) is not None:
+        return None
     return None if shape.has_aliases and _uses_alias(value, shape) else valid
+
+
+def _may_be_spoilt(text: str, shape: Shape) -> bool:
+    return MAY_LACK_TEXT.may_match(text) or (shape.has_sentence is not None and shape.has_sentence(text))
+
+
+def _find_spoilt(value: object, shape: Shape) -> tuple[Reason, Issue] | None:
+    """Return the reason and the issue for a string that is not what its field asks for: it lacks a part of its text, or
+    only repeats the description of the field.
+    """
+    for place, said in leaves(value):
+        if not isinstance(said, str) or not place:
+            continue
+        above = here = shape
+        for step in place:
+            above, here = here, here.element(step) if isinstance(step, int) else here.member(step)
+        if here.choices is not None and said in here.choices:
+            continue
+        described = here.sentences | above.sentences if isinstance(place[-1], int) else here.sentences
+        names = name_words(next((step for step in reversed(place) if isinstance(step, str)), ""))
+        reason, code, words = Reason.AMBIGUOUS, "elided", f"{said[-40:]!r} only stands for a longer text"
+        if described and fold(said) in described:
+            reason, code, words = Reason.ECHOED_SCHEMA, "echo", "it repeats the description of the field"
+        elif has_lost_text(said, names):
+            reason, code, words = Reason.INVALID, "lost_text", f"some of the text was lost: {said[:40]!r}"
+        elif "<!--" in said and _COMMENT_IN_TEXT.match(said) and _MARKUP.isdisjoint(names):
+            code, words = "ambiguous", "there is a comment inside the string"
+        elif not is_shortened(said, names):
+            continue
+        return reason, Issue(path_of(place), code, words)
+    return None
+
+
+_COMMENT_IN_TEXT: Final = expression(r"[^<>\n]{1,200}<!--[^<>\n]{1,200}-->[^<>\n]{0,200}\Z")
+"""A line of text with a comment of HTML, and no tags."""
+_MARKUP: Final = word_set("html markup markdown md code content body template source")
 
 
 def _echoes(value: object, contract: Contract[Any]) -> bool:
@@ -369,6 +416,9 @@ def judge(
         return candidate.mark_rejected(reason, *own, *others)
     if over:
         return reject_above_ceiling(candidate, over)
+    may_be_spoilt = written[:1] not in ("{", "[") or _may_be_spoilt(written.replace("'", '"'), contract.shape)
+    if may_be_spoilt and (spoilt := _find_spoilt(value, contract.shape)) is not None:
+        return candidate.mark_rejected(*spoilt)
     _validate(candidate, value, text, contract, ceiling)
     if candidate.valid is not None and (other := _find_currency_conflict(candidate, text)) is not None:
         candidate.valid = None
@@ -396,6 +446,8 @@ def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceil
     if not is_dict(value) or has_long_number(json, 0, len(json)) or (_may_omit(json) and omitted_in(value)):
         return False
     if _MAY_BE_SLOT.may_match(json) and placeholder_in(json, shape.named) is not None:
+        return False
+    if _may_be_spoilt(json, shape) and _find_spoilt(value, shape) is not None:
         return False
     if "\\" in json and (SUSPECT_ESCAPE.search(json) or may_mean_backslash(json, 0, len(json))):
         return False

@@ -1,4 +1,5 @@
-"""Recognizes what stands for something that was left out: an item of a list, a comment, or a sentence next to a value.
+"""Recognizes what stands for something that was left out: an item of a list, the end of a string, a comment, or a
+sentence next to a value.
 
 A list whose last item is `"and 12 others"`, a comment `// remaining rows`, and a sentence `I only listed the first ten`
 all say that the value is not complete. They have too many wordings for a list of phrases, but few meanings: *more* of
@@ -6,12 +7,14 @@ the same, *omitted*, *only* a *part*, for lack of *space*, to be *continued*. Ea
 words (see `lexicon`), in thirteen languages.
 
 An item is only an omission as a whole: `"12 Monkeys"`, `"The Others"` and `"other income"` are items like any other.
+In a string, dots are an omission between the characters of a code, a path or a URL (`"DE89 3704 ..."`), and a remark in
+brackets at its end (`"[truncated]"`). Dots in speech and in titles are pauses.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any, Final
 
@@ -20,7 +23,7 @@ from flujo_aros.numerals import NUMERALS, numbers_in
 from flujo_aros.reading import phrases
 from flujo_aros.reading.grammar import SENTENCE, expression
 from flujo_aros.reading.lexicon import Lexicon
-from flujo_aros.reading.phrases import Phrases
+from flujo_aros.reading.phrases import Phrases, word_set
 
 _WORDS: Final = {
     "MORE": """next_few the_next still todavía ancora wciąż a_lot_more ones else d'autres d'altri このほか latere
@@ -291,6 +294,87 @@ def _stands_for_others(item: object, *, last: bool) -> bool:
     return may_be and _STANDS_FOR_MORE.search(_tags(item)) is not None
 
 
+# --- strings ----------------------------------------------------------------------------------------------------------
+
+_NOT_WHOLE: Final = word_set(
+    "excerpt excerpts snippet snippets preview teaser quote quotes quotation citation short shortened abbreviated"
+    " masked mask display range ranges interval compare diff revisions pattern regex glob format"
+    " template placeholder example auszug zitat vorschau extrait aperçu extracto cita estratto anteprima 摘录 引用"
+)
+"""Words in the names of fields for less than the whole, or for dots with another meaning."""
+_ELLIPSIS: Final = expression(r"\.{3,}|…")
+_LAST_BRACKET: Final = expression(
+    r"((?:\.{3,}|…)\s{0,3})?[\[(<{（【]([^\[\]()<>{}（）【】]{1,60})[\])>}）】]\.?\s{0,3}\Z"
+)
+_CUT_REMARK: Final = _rules("^ DOTS? REST/ITEM/WHOLE/SOURCE? OMIT/CUT/NEXT ~4 $", "^ DOTS $")
+_CUT_URL: Final = expression(
+    r"(?:\w[\w+.-]{0,20}://|www\.)\S*(?:\.{3,}|…)(?:[/?&#]\S*)?\Z"  # https://host/.../x
+    r"|(?:~?/(?!/)|[\w.-]{1,60}/|[A-Z]:\\|\\\\)(?:\S*[/\\])?(?:\.{3,}|…)[/\\]\S+\Z"  # /usr/.../bin
+    r"|\S*(?:\.{3,}|…)@\S+\Z"
+)
+_NO_CODE: Final = expression(
+    r"[,;!?\"'“”„]|\A[-+]?\d+\.\d+(?:\.{3,}|…)\Z|\A\d{1,3}\.{3} ?[A-Za-z]"
+    r"|\A([^\W\d]{0,3})[-+±]?(?!0\d)\d[\d.]{0,8}[^\W\d]{0,4} ?(?:\.{3,}|…) ?\1[-+]?(?!0\d)\d[\d.]{0,8}\D{0,9}\Z"
+)
+"""No code: it has punctuation, or is a decimal number, a move, or a range such as `-20...60 °C`."""
+_CODE: Final = expression(r"\A(?:\+\d|0x\d)|[^\W\d_]\d+[^\W\d_]|[A-Z].*\d{2}|\d{3}.*\d{2}")
+_LONGEST_CODE: Final = 300
+_LEAST_DIGITS: Final = 4
+_IN_SQUARE_BRACKETS, _IN_ROUND_BRACKETS = 4, 12
+"""The least number of words before a remark in brackets, without dots, that makes it no part of a title."""
+
+
+def is_shortened(text: str, names: Iterable[str]) -> bool:
+    """Return whether a string lacks a part of what it should hold: dots are among the characters of a code, a path or a
+    URL, or it ends with a remark that it was cut. `names` are the words in the name of its field.
+
+    >>> [is_shortened(text, ()) for text in ("DE89 3704 ...", "The rent is due [truncated]", "Wait...", "-20...60 °C")]
+    [True, True, False, False]
+    """
+    if not _NOT_WHOLE.isdisjoint(names):
+        return False
+    if (remark := _LAST_BRACKET.search(text, max(0, len(text) - _LONGEST_ITEM))) is not None:
+        before = text[: remark.start()].strip()
+        size = len(before.split()) if before.isascii() else len(before) // 4
+        dots = remark[1] or _ELLIPSIS.search(remark[2])
+        least = 1 if dots else _IN_SQUARE_BRACKETS if remark[0][0] in "[【" else _IN_ROUND_BRACKETS
+        if size >= least and _CUT_REMARK.search(_tags(remark[2])) is not None:
+            return True
+    if len(text) > _LONGEST_CODE or (parts := _ELLIPSIS.split(text.strip())) == [text]:
+        return False
+    if _CUT_URL.match(text):
+        return True
+    words = " ".join(parts).split()
+    if len(words) == 2 and len(parts) == 2 and " " not in text:
+        words.pop()  # a code may end with letters
+    is_code = parts[0] and all(word.isupper() or any(map(str.isdigit, word)) for word in words)
+    digits = sum(map(str.isdigit, text))
+    return bool(is_code) and digits >= _LEAST_DIGITS and _CODE.search(text) is not None and not _NO_CODE.search(text)
+
+
+_LOST: Final = expression(r"(?:\[object \w+\](?:, ?)?)+\Z")
+_UNKNOWN_TOKEN: Final = expression(r"(?<![`'\"])(?:<unk>|\[UNK\])(?![`'\"])")
+_ABOUT_TOKENS: Final = expression(r"token|vocab|<(?:pad|s|/s|mask|bos|eos|cls|sep)>|\[(?:PAD|CLS|SEP|MASK)\]", re.I)
+_ROUNDED: Final = expression(r"\d\.\d{1,5}E\+\d\d\Z", re.A)
+_CODES: Final = word_set("ean isbn gtin upc barcode imei account konto phone card id serial tracking sku")
+_SHORT: Final = 60
+_FEW_WORDS_OF_TEXT: Final = 5
+
+
+def has_lost_text(text: str, names: Collection[str]) -> bool:
+    """Return whether characters of a string were replaced: by `[object Object]`, the token for unknown text, the
+    replacement character (of which longer prose may hold one), or an exponent in place of the last digits of a code.
+
+    >>> [has_lost_text(text, ("ean",)) for text in ("[object Object]", "M\ufffdller", "4.00552E+12", "4005520000017")]
+    [True, True, True, False]
+    """
+    if "\ufffd" in text and len(text) > 1 and len(text) <= _SHORT and len(text.split()) <= _FEW_WORDS_OF_TEXT:
+        return True
+    if _UNKNOWN_TOKEN.search(text) and not any(map(_ABOUT_TOKENS.search, (text, *names))):
+        return True
+    return _LOST.match(text) is not None or (_ROUNDED.match(text) is not None and not _CODES.isdisjoint(names))
+
+
 # --- comments and sentences -------------------------------------------------------------------------------------------
 
 _IN_COMMENT: Final = _rules(
@@ -523,6 +607,10 @@ MAY_HOLD_OMISSION: Final = Phrases(
     cased=True,
 )
 """Finds JSON that may hold an omission, apart from one in brackets other than parentheses."""
+MAY_LACK_TEXT: Final = Phrases(
+    r"\.\.\.|…|\ufffd|<unk>|\[UNK\]|\[object |<!--|[)\]]\.?\"|\dE\+\d\d\"|\\u(?:2026|[fF]{3}[dD])", cased=True
+)
+"""Finds JSON that may hold a string from which something was left out."""
 MAY_OMIT: Final = Phrases(
     *_alternatives("MORE REST OMIT CUT ETC ONWARD SAME ONLY FIRST SPACE NEXT STOP MISSING PART FEW LIKE LATER"),
     r"\.\.\.|…",

@@ -608,7 +608,9 @@ MAY_HOLD_OMISSION: Final = Phrases(
 )
 """Finds JSON that may hold an omission, apart from one in brackets other than parentheses."""
 MAY_LACK_TEXT: Final = Phrases(
-    r"\.\.\.|…|\ufffd|<unk>|\[UNK\]|\[object |<!--|[)\]]\.?\"|\dE\+\d\d\"|\\u(?:2026|[fF]{3}[dD])", cased=True
+    r"\.\.\.|…|\\u2026|\ufffd|\\ufffd|\\uFFFD|<unk>|\[UNK\]|\[object |<!--|E\+\d",
+    r"\)\"|\)\.\"|\]\"|\]\.\"",
+    cased=True,
 )
 """Finds JSON that may hold a string from which something was left out."""
 MAY_OMIT: Final = Phrases(

@@ -18,7 +18,7 @@ from flujo_aros.host import LOCAL_MODEL, AgentSpec, find_name_error
 from flujo_aros.json_data import is_dict, is_integer, is_number
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.pipeline.fanout import FanOut
-from flujo_aros.pipeline.human import judged_answer, rejected_answer
+from flujo_aros.pipeline.human import judged_answer, rejected_answer, report_answer
 from flujo_aros.pipeline.ledger import PauseRun, Settlement, emit_note
 from flujo_aros.pipeline.model import STEP_NAME, Pipeline, PipelineStep, StepContext, as_body
 from flujo_aros.pipeline.names import Where
@@ -303,6 +303,7 @@ class Agree(PipelineStep):
         outcome = judged_answer(context.answer.value, self.contract)
         if not isinstance(outcome, Accepted):
             raise PauseRun(rejected_answer(question, outcome), schema, rejected=True)
+        report_answer(outcome, self.contract)
         return replace(outcome, origin="person")
 
     def _note(

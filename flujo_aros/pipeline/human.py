@@ -86,9 +86,7 @@ class Human(PipelineStep):
         outcome = await apply_checks_async(judged_answer(context.answer.value, self.contract), self.checks)
         if isinstance(outcome, Accepted):
             emit_call(message)  # so that the record of a run that continued has the question, too
-            if outcome.repairs and self.contract is not None:
-                reply = Reply(outcome.text, finish_reason="stop")  # a person's answer is never cut
-                report_reading(outcome, ANSWER, reply, self.contract, capture=False)
+            report_answer(outcome, self.contract)
             return Settlement(outcome)
         raise self._pause(rejected_answer(message, outcome), rejected=True)
 
@@ -112,6 +110,13 @@ def judged_answer(answer: Any, contract: Contract[Any] | None) -> Outcome[Any]:
             return replace(outcome, issues=(_no_answer(answer, contract),))
         return outcome
     return Rejected(Reason.INVALID, verdict.issues, _answer_text(answer))
+
+
+def report_answer(outcome: Accepted[Any], contract: Contract[Any] | None) -> None:
+    """Emit the event for an answer whose value differs from its text."""
+    if outcome.repairs and contract is not None:
+        reply = Reply(outcome.text, finish_reason="stop")  # a person's answer is never cut
+        report_reading(outcome, ANSWER, reply, contract, capture=False)
 
 
 def _no_answer(text: str, contract: Contract[Any]) -> Issue:

@@ -27,6 +27,8 @@ from sqlalchemy import Engine, event, text
 
 from flujo_aros import (
     Accepted,
+    AgentSpec,
+    Agree,
     Aros,
     Call,
     Human,
@@ -43,6 +45,7 @@ from flujo_aros.telemetry.formatting import token_words
 from flujo_aros.telemetry.journal import Left, Writer, open_journal
 from flujo_aros.telemetry.replay import replay
 from flujo_aros.telemetry.report import report_html
+from flujo_aros.testing import ScriptedModel
 
 from .scripted import BAD, GOOD, MESSY, Boat, boat_agent, boat_step, model, pipeline
 
@@ -501,6 +504,18 @@ def test_the_record_of_an_answer_says_how_it_was_read_but_it_is_no_reply_of_a_mo
     (again,) = replay(story)
     assert isinstance(again.outcome, Accepted) and again.outcome.value is True
     assert journal.health(since=datetime.now(UTC) - timedelta(hours=1)).replies == 0
+
+
+def test_the_answer_to_contested_readings_is_a_reading_of_the_step(journal: Journal) -> None:
+    bill = {"type": "object", "properties": {"paid": {"type": "boolean"}}, "required": ["paid"]}
+    reading = Step("read", agent=AgentSpec(model="local:m", output_schema=bill))
+    models = ScriptedModel('{"paid": true}', '{"paid": false}')
+    step = Agree("bill", reading=reading, wordings=2, contested="person")
+    paused = Runner(step, models=models, journal=journal).run_sync("x").paused
+    assert paused is not None
+    asyncio.run(Runner(step, models=models, journal=journal).resume(paused, '{"paid": "yes"}'))
+    (chapter,) = [each for each in journal.story().chapters if each.name == "bill"]
+    assert [(reading.stage, reading.text) for reading in chapter.readings] == [("answer", '{"paid": "yes"}')]
 
 
 def test_a_step_that_paused_for_approvals_has_the_calls_tokens_and_time_of_all_its_attempts(journal: Journal) -> None:

@@ -714,9 +714,17 @@ def is_substantive(member: Member) -> bool:
 
 
 def is_commentary(member: Member) -> bool:
-    """Return whether an undeclared member is text about the answer, by its key: `_comment`, `reasoning`."""
+    """Return whether an undeclared member is text about the answer, by its key: `_comment`, `reasoning`, or `$schema`
+    with a version of JSON Schema.
+    """
+    if member.node.kind != STRING:
+        return False
     words = words_of(member.key)
-    return member.node.kind == STRING and bool(words) and _COMMENTARY.issuperset(words)
+    names_version = member.key == "$schema" and _JSON_SCHEMA.match(member.node.value) is not None
+    return names_version or (bool(words) and _COMMENTARY.issuperset(words))
+
+
+_JSON_SCHEMA: Final = expression(r"https?://json-schema\.org/")
 
 
 _COMMENTS: Final = word_set(

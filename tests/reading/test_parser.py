@@ -698,6 +698,19 @@ def test_a_comment_under_a_key_that_the_schema_forbids_is_ignored_unless_it_corr
     assert not accepted or outcome.value == {"boat": "Alma", "berth": "C4"}
 
 
+@pytest.mark.parametrize(
+    ("url", "accepted"),
+    [("https://json-schema.org/draft/2020-12/schema", True), ("http://json-schema.org/draft-07/schema#", True)]
+    + [(url, False) for url in ("https://example.org/berths.json", "./json-schema.org/", "v1")],
+)
+def test_the_version_of_json_schema_is_ignored_where_the_schema_forbids_it(url: str, accepted: bool) -> None:
+    outcome = read(
+        json.dumps({"$schema": url, "boat": "Alma", "berth": "C4"}), {**BERTH, "additionalProperties": False}
+    )
+    assert isinstance(outcome, Accepted) is accepted
+    assert not accepted or outcome.value == {"boat": "Alma", "berth": "C4"}
+
+
 @pytest.mark.parametrize("key", ["reason_code", "port", "internal_note"])
 def test_any_other_key_that_the_schema_forbids_rejects_the_reply(key: str) -> None:
     outcome = read(f'{{"{key}": "x", "boat": "Alma", "berth": "C4"}}', {**BERTH, "additionalProperties": False})

@@ -684,7 +684,8 @@ class Worker(Command, Deps, module="run"):
 
     The worker also takes over the runs of workers that have died. The --allow options of this command determine which
     modules a blueprint may import. After SIGTERM or Ctrl-C it starts no more runs, lets those in progress continue for
-    --grace seconds, and leaves the rest to other workers. A second signal abandons them immediately.
+    --grace seconds, and leaves the rest to other workers. A second signal leaves all of them immediately. A database
+    file that does not exist is created.
 
     Example: aros worker --db postgresql://aros@db/runs --concurrency 16
     """

@@ -143,8 +143,9 @@ DISOWNS: Final = Phrases(
     r"\b(?:not|n't|instead of|rather than|never|was|were|had been|had it|has it|used to|originally|original|old|older"
     r"|oldest|previous|previously|prior|before|former|formerly|earlier|initial|initially|first draft|draft|input"
     r"|source|request|wrong|incorrect|bad|worse|invalid|mistaken?n?|mistakes?|errors?|erroneous|faulty|broken"
-    r"|examples?|samples?|comparison|compared?|versus|vs|contrast|usage|expected|templates?|format|schema|removed"
-    r"|rejected|deprecated|obsolete|outdated|alternative(?:ly)?|hypothetical(?:ly)?|user (?:said|wrote|sent|gave)"
+    r"|examples?|samples?|comparison|compared?|versus|vs|contrast|usage|expected|templates?|format"
+    r"|(?<!in (?:that|this) )(?<!in the )schema|removed|rejected|deprecated|obsolete|outdated"
+    r"|alternative(?:ly)?|hypothetical(?:ly)?|user (?:said|wrote|sent|gave)"
     r"|would (?:be|have|look)|could (?:be|have|look)|might (?:be|have)|if |unlike|except|avoid|don't|counter-?example"
     r"|reference|for reference|similar|another|other)\b",
     r"\b(?:since|because|as|although|though|while|whereas|even though)\b[^.!?\n]{0,60}\b(?:says?|said|reads?|shows?"
@@ -162,6 +163,11 @@ DISOWNS: Final = Phrases(
     r"|mal[oa]s?|ejemplos?|comparación|entrada|borrador|esperad[oa]s?|error|inválid[oa]s?|otr[oa])\b|\A,\s*no\Z",
     r"不是|而不是|而非|原来|原本|原始|原先|之前|以前|先前|旧|错误|有误|示例|例如|比如|例子|对比|相比|比较|输入|草稿|另一",
     r"ではなく|でなく|元の|以前|前の|旧|間違|誤|例えば|例[:：]|比較|入力|下書き|参考|別の",
+    r"\b(?:antig[oa]s?|anterior(?:es)?|original|rascunho|errad[oa]s?|exemplos?|entrada|vecchi[oae]|precedent[ei]|bozza"
+    r"|sbagliat[oaie]|esempio?|oude?|vorige|eerdere?|concept|foute?|voorbeeld\w*|star[yae]|poprzedni\w*|szkic|błędn\w+"
+    r"|przykład\w*|стар\w+|предыдущ\w+|прежн\w+|черновик|неверн\w+|пример\w*|eski|önceki|taslak|yanlış|örnek"
+    r"|gam(?:mal|la)|tidigare|utkast|felaktig\w*|exempel|starý|staré|předchozí|návrh|chybn\w+|příklad\w*|lama|sebelumnya"
+    r"|draf|contoh)\b|이전|기존|초안|예시|잘못된",
 )
 """Directly before a value: it is not the answer."""
 
@@ -178,6 +184,10 @@ OWNS: Final = Phrases(
     r"|definitiv[oa]s?|buen[oa]?|ahora)\b",
     r"更正|正确|最终|最后|更新|修改后|新的|之后|输出|改正",
     r"訂正|正しい|正しく|最終|更新|修正|新しい|後の|出力",
+    r"\b(?:nov[oa]s?|corrigid[oa]s?|atualizad[oa]s?|finais|agora|nuov[oaie]|corrett[oaie]|aggiornat[oaie]|finale"
+    r"|definitiv[oaie]|nieuwe?|gecorrigeerde?|definitieve?|juiste|now[yae]|poprawion\w+|ostateczn\w+|aktualn\w+"
+    r"|нов(?:ый|ая|ое|ые)|исправлен\w+|итог\w*|окончательн\w+|верн(?:ый|ая|ое|ые)|yeni|düzeltilmiş|nihai|güncel\w*|ny[at]?"
+    r"|rättad\w*|korrigerad\w*|slutlig\w*|nový|nové|opraven\w+|konečn\w+|baru|diperbaiki|akhir|resulting)\b|새로운|수정|최종",
 )
 """Directly before a value: it is the answer."""
 

@@ -274,6 +274,8 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], answer: Answer) 
     for a comparison. Takes time linear in the text.
     """
     found = _evidence_beside(text, chosen, others)
+    if not others:
+        text = _without_prompt(text, chosen)
     before = "" if _NOTHING_BEFORE.match(text, 0, chosen.start) else text[: chosen.start]
     behind = ""
     if found is None and (others or not _NOTHING_BEHIND.match(text, chosen.end)):
@@ -306,6 +308,15 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], answer: Answer) 
 
 
 _COLONS: Final = (":", "：")
+
+
+def _without_prompt(text: str, chosen: Span) -> str:
+    """Return a text with spaces in place of a prompt that is repeated before the header of the response."""
+    begun = max((header.end() for header in _RESPONSE.finditer(text, 0, chosen.start)), default=0)
+    return text[begun:].rjust(len(text))
+
+
+_RESPONSE: Final = expression(r"^[ \t]*\#{2,4}[ \t]*(?:response|assistant)[ \t]*:?[ \t]*\n", re.M | re.I)
 
 
 def _evidence_beside(text: str, chosen: Span, others: Sequence[Span]) -> str | None:

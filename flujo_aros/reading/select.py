@@ -1267,8 +1267,11 @@ class Search(Generic[T]):
         if self.scanner.cited and numbers and candidate.rank == INLINE:
             words = "it is in a sentence with other numbers in brackets, which could be the answer as well"
             return Issue("$", "several", words)
-        if self.scanner.ended_at is not None and _BEGINS_AS_DIALOG.match(self.text):
-            return Issue("$", "several", "the reply is a dialog that goes on after it")
+        if (end := self.scanner.ended_at) is not None:
+            if _BEGINS_AS_DIALOG.match(self.text):
+                return Issue("$", "several", "the reply is a dialog that goes on after it")
+            if _ENDS_UNANSWERED.search(self.text, end):
+                return Issue("$", "several", "the reply ends with the header of another answer")
         others: list[Span] = []
         if len(self.found) > 1:
             apart = [c for c in self.found if c is not candidate and c.end <= len(self.text)]
@@ -1377,6 +1380,7 @@ def _layers(text: str, place: Span) -> Iterator[tuple[str, list[Edit]]]:
 _NOT_ONE: Final = expression(r"""\\|[“”]|(?<!\w)["'‘’]|["'‘’](?!\w)""")
 """In a quoted text: an escape, or a quote that may end it."""
 _BEGINS_AS_DIALOG: Final = expression(r"\s*(?:user|human):[ \t]", re.I)
+_ENDS_UNANSWERED: Final = expression(r"\n[ \t]*\#{2,4}[ \t]*(?:response|assistant)[ \t]*:?\s*\Z", re.I)
 _HEADING: Final = expression(r"\A(?:#{1,6}|>(?=[ \t]+[*_]*[^\W\d_]))[ \t]+(?=[^\n]+\Z)")
 _FRAMED: Final = expression(
     r"(?P<mark>\*\*|__|[*_`\"'“‘])(?P<quoted>.+?|(?<=[\"'“‘]))(?:(?P=mark)|[”’])[.!]?"

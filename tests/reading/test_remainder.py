@@ -690,6 +690,28 @@ def test_a_value_that_a_reply_only_shows_is_not_an_answer(text: str) -> None:
     refused(text)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("Antigo", "Novo"), ("TASLAK", "DÜZELTİLMİŞ"), ("Contoh", "Baru"), ("Vecchio", "Nuovo"), ("Старый", "Новый")],
+)
+def test_labels_in_many_languages_say_which_answer_is_the_new_one(old: str, new: str) -> None:
+    assert value(f"{old}:\n{GOOD}\n\n{new}:\n{OTHER}")["status"] == "cancelled"
+    assert refused(f"{new}:\n{GOOD}\n\n{old}:\n{OTHER}").reason is Reason.AMBIGUOUS
+
+
+def test_a_prompt_that_is_repeated_before_the_response_says_nothing_about_it() -> None:
+    prompt = "### Instruction:\nDo not guess. Count the errors.\n\n### Response:\n"
+    assert value(f"{prompt}{GOOD}")["status"] == "delayed"
+    assert refused(f"{prompt}{GOOD}\n\n### Input:\nAnother flight\n\n### Response:\n").reason is Reason.AMBIGUOUS
+
+
+def test_an_answer_in_the_form_of_a_schema_is_not_a_schema() -> None:
+    schema = json.dumps({"type": "object", "properties": {"number": {"type": "string"}, "status": {"type": "string"}}})
+    assert (
+        value(f"This is the schema:\n\n{schema}\n\nHere is the flight, in that schema:\n\n{GOOD}")["number"] == "LH 12"
+    )
+
+
 class Fare(BaseModel):
     base: float
     bags: float

@@ -34,6 +34,16 @@ def fold(name: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", plain) if c.isalnum()).casefold()
 
 
+_WRITTEN_OUT: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"})
+
+
+def folds(name: str) -> tuple[str, ...]:
+    """Return the normalized forms of a name: `Länge` is `lange`, without its accent, and `laenge`, written out."""
+    if name.isascii():
+        return (fold(name),)
+    return fold(name), fold(unicodedata.normalize("NFC", name).lower().translate(_WRITTEN_OUT))
+
+
 Engine: TypeAlias = jsonschema_rs.RegexOptions | jsonschema_rs.FancyRegexOptions
 
 _BACKTRACKS: Final = 100_000
@@ -235,16 +245,22 @@ class Shape:
         """Normalized `keys`. Names that normalize to the same word are left out."""
         seen: dict[str, set[str]] = {}
         for key, name in self.keys.items():
-            seen.setdefault(fold(key), set()).add(name)
+            for word in folds(key):
+                seen.setdefault(word, set()).add(name)
         return {word: names.pop() for word, names in seen.items() if len(names) == 1 and word}
 
     def name_of(self, key: str) -> str | None:
         """Return the declared name that a key spells, in any case and with any punctuation."""
-        return self.keys.get(key) or self.folded.get(fold(key))
+        return self.keys.get(key) or self.spelled(key)
+
+    def spelled(self, key: str) -> str | None:
+        """Return the one declared name that a key spells if case, accents and punctuation do not count."""
+        found = {self.folded[word] for word in folds(key) if word in self.folded}
+        return found.pop() if len(found) == 1 else None
 
     def knows(self, key: str) -> bool:
         """Return whether a key spells a declared name, even if it could be one of several."""
-        return key in self.keys or fold(key) in self.folded
+        return key in self.keys or not self.folded.keys().isdisjoint(folds(key))
 
     @cached_property
     def named(self) -> dict[str, Shape]:

@@ -449,7 +449,7 @@ class Coercion:
         names: list[str | None] = [keys.get(member.key) for member in members]
         taken = {name for name in names if name is not None}
         near: list[str | None] = [
-            shape.folded.get(fold(m.key)) if name is None else None for m, name in zip(members, names, strict=True)
+            shape.spelled(m.key) if name is None else None for m, name in zip(members, names, strict=True)
         ]
         keeps = not self.drops if shape.additional is None else shape.additional is not False
         if keeps and not (shape.required - taken).intersection(near):
@@ -474,8 +474,7 @@ class Coercion:
         """Return whether another member is meant for the same field with a different value."""
         mine = plain(member.node)
         return mine is not None and any(
-            other is not member and shape.folded.get(fold(other.key)) == name and plain(other.node) != mine
-            for other in members
+            other is not member and shape.spelled(other.key) == name and plain(other.node) != mine for other in members
         )
 
     def _judge_keys(self, out: dict[str, Any], unknown: int, shape: Shape, path: Path, node: Node) -> None:

@@ -13,9 +13,10 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Final, NamedTuple, TypeAlias
 
 from flujo_aros.contract import ANY, Shape
@@ -27,7 +28,7 @@ from flujo_aros.reading.omissions import comment_omits, omission_in
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.phrases import DECLINES, word_set
 from flujo_aros.reading.remarks import comment_corrects, correction_in
-from flujo_aros.reading.scalars import FOREIGN, LITERALS, name_words, read_number
+from flujo_aros.reading.scalars import FOREIGN, LITERALS, name_words, read_amount, read_number
 from flujo_aros.reading.scanner import BLOCK
 from flujo_aros.reading.stated import OFFERS
 
@@ -517,6 +518,8 @@ _ROW: Final = expression(r"^[ \t]*\|(?P<cells>[^\n]+)\|[ \t]*$", re.M)
 _RULE: Final = expression(r"\s*:?-+:?\s*")
 _CSV_LINE: Final = expression(r"^[^\n]*$", re.M)
 _EMPHASIZED: Final = expression(r"(\*\*|__|`)(.*?):?\1:?")
+_TOTAL: Final = word_set("total sum grand overall summe gesamt gesamtsumme gesamtbetrag totale somme suma soma totaal")
+_UNIT_BEHIND: Final = expression(r"(.*\S)\s*[(\[]([^()\[\]]{1,12})[)\]]")
 _VALUES: Final = word_set("value values content answer result extracted wert valor valores valeur valeurs valore 值 値")
 
 
@@ -537,32 +540,78 @@ def read_table(text: str, shape: Shape) -> Node | None:
     in_one = text.count("\n", begin, end) == len(rows) - 1 and "\\|" not in text
     if not in_one or text[end:].lstrip().startswith("|") or any(len(row) != len(header) for row in cells):
         return None
-    item = shape if shape.properties else shape.element(0)
-    if all(map(item.knows, header)):
-        nodes = [_object(zip(header, row, strict=True), item, begin, end) for row in cells]
-        found = [node for node in nodes if node is not None]
-        if len(found) < len(cells) or (item is shape and len(found) > 1):
-            return None
-        return found[0] if item is shape else Node(ARRAY, found, begin, end)
-    if len(header) != 2 or item is not shape or not _VALUES.issuperset(name_words(header[1])):
+    if any(all(_names(item, name) for name in header) for item in _row_shapes(shape)):
+        return _read_rows(header, cells, shape, begin, end)
+    if len(header) != 2 or not shape.properties or not _VALUES.issuperset(name_words(header[1])):
         return None
-    return _object(((_name(key), value) for (key, _), value in cells), shape, begin, end)
+    return _object([(_name(key), value) for (key, _), value in cells], shape, begin, end)
+
+
+def _lists_of_rows(shape: Shape) -> list[str]:
+    return [name for name, part in shape.properties.items() if part.only_lists and part.element(0).properties]
+
+
+def _row_shapes(shape: Shape) -> list[Shape]:
+    """Return the shapes that a row may have: the object, an element of the list, or one of the object's only list."""
+    lists = _lists_of_rows(shape)
+    inner = [shape.properties[lists[0]].element(0)] if len(lists) == 1 else []
+    return [shape, *inner] if shape.properties else [shape.element(0)]
+
+
+def _read_rows(header: list[str], rows: list[list[_Cell]], shape: Shape, begin: int, end: int) -> Node | None:
+    """Return the object in the only row, or the list of all rows. If the object holds the list, the last row may give
+    its total.
+    """
+    item = next(item for item in _row_shapes(shape) if all(_names(item, name) for name in header))
+    words = name_words(rows[-1][0][0])
+    is_total = _TOTAL.issuperset(words) or (words[0] in _TOTAL and not all(_name(cell) for cell, _ in rows[-1]))
+    total = rows[-1] if words and is_total and item is not shape else None
+    found = [_object([*zip(header, row, strict=True)], item, begin, end) for row in rows if row is not total]
+    nodes = [node for node in found if node is not None]
+    if len(nodes) < len(found) or (item is shape and len(nodes) > 1):
+        return None
+    if item is shape:
+        return nodes[0]
+    if not shape.properties:
+        return Node(ARRAY, nodes, begin, end) if total is None else None
+    name = _lists_of_rows(shape)[0]
+    members = {name: Member(name, begin, Node(ARRAY, nodes, begin, end))}
+    if total is not None:
+        added = _read_total(total, rows[:-1], shape)
+        if added is None:
+            return None
+        members[added.key] = added
+    whole = shape.required or {name}
+    return Node(OBJECT, [*members.values()], begin, end) if whole <= members.keys() else None
+
+
+def _read_total(row: list[_Cell], rows: list[list[_Cell]], shape: Shape) -> Member | None:
+    """Return the field for the total of a column, if the column adds up to it."""
+    filled = [(at, cell) for at, cell in enumerate(row) if at and _name(cell[0])]
+    fields = [name for name in shape.properties if not _TOTAL.isdisjoint(name_words(name))]
+    if len(filled) != 1 or len(fields) != 1:
+        return None
+    at, (raw, start) = filled[0]
+    node = _value(raw, start, shape.member(fields[0]))
+    amounts = [read_amount(_name(cells[at][0])) for cells in (*rows, row)]
+    *parts, whole = [Decimal(amount.digits) for amount in amounts if amount is not None] or [Decimal()]
+    adds_up = None not in amounts and sum(parts) == whole
+    return Member(fields[0], start, node) if node is not None and adds_up else None
 
 
 def _read_csv(text: str, shape: Shape) -> Node | None:
-    """Return the list in lines of CSV. A line with the names of all required fields precedes them."""
-    item = shape.element(0)
-    lines = list(_CSV_LINE.finditer(text)) if item.properties else []
+    """Return the value in lines of CSV. A line with the names of all required fields precedes them."""
+    items = _row_shapes(shape)
+    lines = list(_CSV_LINE.finditer(text)) if any(item.properties for item in items) else []
     for sign in filter(text.__contains__, _CSV_CELLS):
         for at, line in enumerate(lines):
             header = [cell.strip() for cell, _ in _split_csv(line, sign)]
-            if len(header) < 2 or not all(map(item.knows, header)):
+            if len(header) < 2 or not any(all(_names(item, name) for name in header) for item in items):
                 continue
             rows = [list(_split_csv(each, sign)) for each in itertools.takewhile(_is_row, lines[at + 1 :])]
-            found = [_object(zip(header, row, strict=False), item, line.start(), line.end()) for row in rows]
-            if not rows or None in found or any(len(row) != len(header) for row in rows):
+            if not rows or any(len(row) != len(header) for row in rows):
                 return None
-            return Node(ARRAY, found, line.start(), lines[at + len(rows)].end())
+            return _read_rows(header, rows, shape, line.start(), lines[at + len(rows)].end())
     return None
 
 
@@ -599,14 +648,43 @@ def _name(cell: str) -> str:
     return (found[2] if found else cell).strip()
 
 
-def _object(cells: Iterable[tuple[str, _Cell]], shape: Shape, begin: int, end: int) -> Node | None:
+def _names(shape: Shape, heading: str) -> bool:
+    """Return whether a heading names a field, or one of an object in it: `contact.email`."""
+    first, dot, rest = heading.partition(".")
+    outer = shape.name_of(first) if dot else None
+    return _named(shape, heading)[0] is not None or (outer is not None and _names(shape.member(outer), rest))
+
+
+def _named(shape: Shape, heading: str) -> tuple[str | None, str]:
+    """Return the field that a heading names, and the unit behind it that its numbers have: `Weight (kg)`."""
+    name = shape.name_of(heading)
+    found = _UNIT_BEHIND.fullmatch(heading) if name is None else None
+    other = shape.name_of(found[1]) if found else None
+    if found is None or other is None or shape.member(other).allows("string"):
+        return name, ""
+    return other, found[2]
+
+
+def _object(cells: list[tuple[str, _Cell]], shape: Shape, begin: int, end: int) -> Node | None:
     members: dict[str, Member] = {}
+    inner: dict[str, list[tuple[str, _Cell]]] = {}
     for key, (raw, start) in cells:
-        name = shape.name_of(key) or key
-        value = _value(raw, start, shape.member(name))
+        name, unit = _named(shape, key)
+        first, _, rest = key.partition(".")
+        outer = shape.name_of(first) if name is None and rest else None
+        if outer is not None:
+            inner.setdefault(outer, []).append((rest, (raw, start)))
+            continue
+        name = name or key
+        value = _value(f"{raw.rstrip()} {unit}" if unit and raw.strip() else raw, start, shape.member(name))
         if value is None or name in members:
             return None
         members[name] = Member(name, start, value)
+    for name, parts in inner.items():
+        value = _object(parts, shape.member(name), begin, end)
+        if value is None or name in members:
+            return None
+        members[name] = Member(name, parts[0][1][1], value)
     return Node(OBJECT, [*members.values()], begin, end) if _is_whole(members, shape) else None
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 from typing_extensions import TypeIs
 
-from flujo_aros.contract import ANY, SCALARS, TIMES, Shape, TypeValues, Values, fold, path_of
+from flujo_aros.contract import ANY, SCALARS, TIMES, Shape, TypeValues, Values, path_of
 from flujo_aros.json_data import is_dict, is_list, parts, unescape
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.coerce import Coercion
@@ -374,7 +374,7 @@ class JsonPreview:
         """Return whether a key that the schema does not name stays unchanged."""
         if shape.anything:
             return True
-        if not self.rules.exact and fold(key) in shape.folded:
+        if not self.rules.exact and shape.knows(key):
             return False
         if shape.additional is None:
             return not self.rules.typed
@@ -420,7 +420,7 @@ class JsonPreview:
         level.container[name] = part.value
         if inner is None:
             level.kept = False
-            level.pure = level.pure and shape is not None and fold(key) not in shape.folded
+            level.pure = level.pure and shape is not None and not shape.knows(key)
         self._note(level, name, final=part.final, inside=part.value if part.deep else NOTHING)
 
     def _doubt(self, level: Level) -> None:

@@ -746,7 +746,7 @@ class Search(Generic[T]):
     def _is_known_line(self, start: int) -> bool:
         """Return whether a value is on the line of a requested key, so that the reply may consist of such lines."""
         line = self.text[self.text.rfind("\n", 0, start) + 1 : start]
-        return bool(self.shape.required) and fold(line.partition(":")[0]) in self.shape.folded
+        return bool(self.shape.required) and self.shape.knows(line.partition(":")[0])
 
     def _show(self, candidate: Candidate[T], *, counts: bool) -> None:
         """Show the value of a candidate that has been read."""

@@ -88,6 +88,7 @@ EXAMPLES: dict[str, Example] = {
     "keyword-arguments": Example("Ticket(a=1)", has(a=INT) | {"title": "Ticket"}),
     "field-tags": Example("<a>1</a>", has(a=INT)),
     "table": Example("| a |\n|---|\n| 1 |", has(a=INT)),
+    "toml": Example("[a]\nb = 1", has(a=has(b=INT))),
     "list-items": Example("- a\n- b", {"type": "array", "items": {"type": "string"}}),
     "envelope": Example('{"result": {"a": 1}}', has(a=INT)),
     # punctuation

@@ -5,7 +5,8 @@ and the reply is rejected.
    Markdown list: every required key, each key once, consistent indentation, and all items of a list in one block.
 2. `read_tags` reads a tag for each field, and `read_table` a Markdown table: every field by its name, with nothing
    between them.
-3. `as_objects` writes calls with keyword arguments, `Ticket(title="x")`, as objects, which are then read as JSON.
+3. `read_toml` reads TOML with tables, as the whole text or in the only fence.
+4. `as_objects` writes calls with keyword arguments, `Ticket(title="x")`, as objects, which are then read as JSON.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from datetime import date, time
 from decimal import Decimal
+from functools import partial
+from math import isfinite
 from typing import Final, NamedTuple, TypeAlias
 
 from flujo_aros.contract import ANY, Shape
-from flujo_aros.json_data import literal_escapes, unescape
+from flujo_aros.json_data import is_dict, is_list, literal_escapes, unescape
 from flujo_aros.reading.fit import disowns
 from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, moved
@@ -54,8 +59,11 @@ _KEY: Final = expression(
     r"(?P<quote>[\"']?)(?P<key>[^\W\d][\w -]{0,60}?|[\w.-]{1,60})(?P=quote)[ \t]*:(?:[ \t]+(?P<value>.*))?\Z"
 )
 _MARKED: Final = expression(
-    r"^(?P<indent>[ \t]*)(?:[-*•+]|\d{1,2}[.)])[ \t]+(\*\*|__|`)(?P<key>[^\W\d][\w -]{0,60}?)(?::\2|\2:)(?=\s)", re.M
+    r"^(?P<indent>[ \t]*)(?:[-*•+]|\d{1,2}[.)])[ \t]+"
+    r"(?P<mark>\*\*|__|`|)(?P<key>[^\W\d][\w -]{0,60}?)(?::(?P=mark)|(?P=mark):)(?=\s)",
+    re.M,
 )
+_BULLET: Final = expression(r"^([ \t]*)[*•+](?=[ \t])", re.M)
 _JOINT: Final = expression(
     r"(?:[,;]|[ \t]\|)[ \t]+(?=(?P<key>[^\W\d][\w -]{0,60}?)[ \t]{0,9}[:=])|[ \t](?=(?P<name>[^\W\d]\w{0,60})=\S)"
 )
@@ -91,9 +99,10 @@ def read_lines(text: str, shape: Shape) -> Node | None:
         return max((node for node in found if node is not None), key=lambda node: len(node.value), default=None)
     if not expected_keys(shape) and not (shape.items and shape.items.required):
         return None
-    node = _Nested(text, shape).read() if _NESTED.search(text) else None
+    dashes = _BULLET.sub(r"\1-", text)
+    node = _Nested(dashes, shape).read() if _NESTED.search(dashes) else None
     if node is None and _LIST_BELOW.search(text):
-        node = _Nested(_MARKED.sub(_strip_key_markup, text), shape).read()
+        node = _Nested(_MARKED.sub(partial(_strip_key_markup, shape), dashes), shape).read()
     if node is None and expected_keys(shape):
         move_to_own_line = _put_fields_on_lines(text, shape) if _JOINT.search(text) else text
         flat = _read_flat(text, shape)
@@ -117,8 +126,11 @@ def _put_fields_on_lines(text: str, shape: Shape) -> str:
     return "\n".join(parted)
 
 
-def _strip_key_markup(found: re.Match[str]) -> str:
-    """Return a key without its bullet and emphasis, padded to the same length."""
+def _strip_key_markup(shape: Shape, found: re.Match[str]) -> str:
+    """Return a key without its bullet and emphasis, padded to the same length. Without emphasis, it must be known."""
+    known = (shape, *shape.named.values())
+    if not found["mark"] and not any(part.knows(found["key"]) for part in known):
+        return found[0]
     return f"{found['indent']}{found['key']}:".ljust(len(found[0]))
 
 
@@ -698,6 +710,43 @@ def shows_names(node: Node) -> bool:
 
 def _is_whole(members: Mapping[str, Member], shape: Shape) -> bool:
     return bool(members and expected_keys(shape)) and expected_keys(shape) <= members.keys()
+
+
+# --- TOML -------------------------------------------------------------------------------------------------------------
+
+_TOML: Final = expression(r"^[ \t]*\[{1,2}[\w.\"' -]+\]{1,2}[ \t]*(?:#.*)?$|^[ \t]*```toml[ \t]*$", re.M)
+"""The head of a table, or a fence of this language."""
+_TOML_COMMENT: Final = expression(r"#[^\n]*")
+
+
+def read_toml(text: str, shape: Shape) -> Node | None:
+    """Return the object in a text, or in its only fence, that is TOML with all required fields."""
+    if _TOML.search(text) is None:
+        return None
+    fences = [found.span() for found in _FENCE.finditer(text)] or [(0, 0)]
+    (_, begin), end = fences[0], fences[1][0] if len(fences) == 2 else len(text)
+    comments = _TOML_COMMENT.findall(text, begin, end)
+    if len(fences) > 2 or any(comment_corrects(comment) or comment_omits(comment) for comment in comments):
+        return None
+    try:
+        node = _as_node(tomllib.loads(text[begin:end]), begin, begin + len(text[begin:end].rstrip()))
+    except (ValueError, RecursionError):
+        return None
+    names = {shape.name_of(member.key) for member in node.value}
+    return node if expected_keys(shape) and expected_keys(shape) <= names else None
+
+
+def _as_node(value: object, start: int, end: int) -> Node:
+    """Return the tree of a parsed value; all its nodes have the place of the whole."""
+    if is_dict(value):
+        return Node(OBJECT, [Member(key, start, _as_node(part, start, end)) for key, part in value.items()], start, end)
+    if is_list(value):
+        return Node(ARRAY, [_as_node(part, start, end) for part in value], start, end)
+    if isinstance(value, bool):
+        return Node(LITERAL, value, start, end)
+    if isinstance(value, (int, float)):
+        return Node(NUMBER, value, start, end) if isfinite(value) else Node(BARE, str(value), start, end)
+    return Node(STRING, value.isoformat() if isinstance(value, (date, time)) else value, start, end)
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------

@@ -81,7 +81,16 @@ from flujo_aros.reading.node import (
     plain,
     worst,
 )
-from flujo_aros.reading.notations import as_objects, is_cut, read_items, read_lines, read_table, read_tags, shows_names
+from flujo_aros.reading.notations import (
+    as_objects,
+    is_cut,
+    read_items,
+    read_lines,
+    read_table,
+    read_tags,
+    read_toml,
+    shows_names,
+)
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
 from flujo_aros.reading.payload import LenientParser, event_of, is_example
@@ -139,8 +148,11 @@ NOTATIONS: Final = {
     "list-items": read_items,
     "field-tags": read_tags,
     "table": read_table,
+    "toml": read_toml,
 }
-_MARKED: Final = (read_tags, read_table)
+_HOLDS_BRACKETS: Final = (read_tags, read_toml)
+"""Notations in which brackets at the beginning of a line belong to the answer."""
+_MARKED: Final = (read_tags, read_table, read_toml)
 """Notations in which a refusal may only show the expected format."""
 _NO_ARGUMENTS: Final = frozenset({"unquoted-value", "call-around", "ignored_key", "near_miss_key", "moved_key"})
 """Repairs that show that a call is not the answer: a variable in place of a value, or an argument of another name."""
@@ -1040,7 +1052,7 @@ class Search(Generic[T]):
         apart = [c for c in self.found if c.rank != INLINE and c.reason is not Reason.ECHOED_SCHEMA]
         text = mask_reasoning(self.text[: self.scanner.ended_at], unopened=True).replace("\ufeff", " ")
         for code, reads in NOTATIONS.items():
-            if apart and reads is not read_tags:
+            if apart and reads not in _HOLDS_BRACKETS:
                 continue
             node = reads(text, self.shape)
             is_form = node is not None and (

@@ -83,7 +83,7 @@ _OPEN_END: Final = expression(
 _REMARK: Final = expression(rf"{OFFERS.pattern}|\W*(?:notes?|please|explanation|reason(?:ing)?|if you)\b", re.I)
 _COMPUTED: Final = expression(r"(?:[rR]?[fF][rR]?([\"']).*\1|`[^`]*\$\{[^`]*`)[,;]?")
 """A string that holds expressions: an f-string of Python, a template of JavaScript."""
-_OPEN_QUOTE: Final = expression(r"\"(?:[^\"\\]|\\.)*+|“[^”\"]*")
+_OPEN_QUOTE: Final = expression(r"\"(?:[^\"\\]|\\.|(?!))*+|“[^”\"]*")
 _OPEN_APOSTROPHE: Final = expression(r"'[^']*")
 _BOX: Final = expression(r"\[[ xX✓✗]?\][ \t]|~~|[☐☑☒✅❌]")
 

@@ -12,6 +12,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -179,6 +180,7 @@ def find_run(connection: Connection, ids: Column[str], newest: Column[float], ru
         return run if run in found else str(found[0])
     if not found:
         why = f" (a prefix needs at least {SHORTEST_PREFIX} characters)" if is_short else ""
+        why = " (did you mean 'last'?)" if get_close_matches(run, ["last"]) else why
         raise UsageError(f"there is no run {run!r}{why} in {where}")
     several = ", ".join(found[:_SHOWN_MATCHES])
     raise UsageError(f"{run!r} matches more than one run: {several}; use more characters")

@@ -152,8 +152,20 @@ IN_KIND: Final[Mapping[str, Mapping[str, Hint]]] = {
             "default otherwise": _key("default_branch"),
         }
     ),
-    "map": _table({"steps": "write `body` under `map:`"}),
-    "loop": _table({"steps": "write `body` under `loop:`", "max_iterations": "write `max_loops` under `loop:`"}),
+    "map": _table(
+        {
+            "steps do tasks": "write `body` under `map:`",
+            "over items for_each foreach": "write `iterable_input` under `map:`",
+        }
+    ),
+    "loop": _table(
+        {
+            "steps do tasks": "write `body` under `loop:`",
+            "max_iterations": "write `max_loops` under `loop:`",
+            "until exit exit_when": "write `exit_expression` under `loop:`",
+            "while": "write `exit_expression` under `loop:`, which ends the loop when true",
+        }
+    ),
     "message": _table(
         {
             "schema output_schema response_schema": _key("input_schema", ", the schema of the answer"),

@@ -280,7 +280,7 @@ def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: An
             if isinstance(written, str) and ":" in written and making.function(node, key) is None:
                 return None
         case "schema":
-            making.loading.schema(node)
+            return written if making.loading.schema(node) else None
         case _:
             pass
     return written

@@ -141,6 +141,8 @@ def may_be_left_out(kind: type[Any], path: tuple[str | int, ...]) -> bool:
 def _kind_that_has(key: str) -> Hint | None:
     """Return the kind of step to which a misplaced key belongs."""
     kinds = [kind for kind, block in BLOCKS.items() if key in block.model_fields]
+    if kinds == [key]:
+        return Hint(f" here; write `kind: {key}` beside it")
     if kinds:
         return Hint(f" here; it belongs to kind: {' or '.join(kinds)}")
     inner = [
@@ -779,7 +781,7 @@ class Loading:
             self.note(node.at(path), not_a_step(detail["input"]))
         else:
             said = sentence(detail)
-            self.note(node.at([*path, *_inside(detail)]), _instead(detail).after(said) or said)
+            self.note(node.at([*path, *_inside(detail)]), _instead(kind, detail).after(said) or said)
 
 
 def _inside(detail: ErrorDetails) -> list[str | int]:
@@ -788,10 +790,13 @@ def _inside(detail: ErrorDetails) -> list[str | int]:
     return [int(part) if part.isdecimal() else part for part in key.split(".")] if key else []
 
 
-def _instead(detail: ErrorDetails) -> Hint:
+def _instead(block: type[Any], detail: ErrorDetails) -> Hint:
     """Return what to write instead of a value of the wrong type, if that is clear."""
     value, key, wanted = detail["input"], str(detail["loc"][-1]) if detail["loc"] else "", detail["type"]
     meant = None
+    if block is blocks.Agent and isinstance(value, str) and not key:
+        meant = f"{{model: {json.dumps(value)}}}"
+        return Hint(f"; write {meant}", Suggestion(value, meant, sure=True, whole=True))
     if isinstance(value, str) and wanted == "float_type" and (found := _DURATION.fullmatch(value.strip())):
         meant = f"{float(found['number']) * _SECONDS[found['unit'][:1] if found['unit'] != 'ms' else 'ms']:g}"
         return Hint(f"; write {meant}, in seconds", Suggestion(value, meant, sure=True, whole=True))

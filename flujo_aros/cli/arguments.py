@@ -65,7 +65,10 @@ def per_minute(options: Limits | Worker) -> dict[str, PerMinute]:
     """Return the limits of each provider. Raises `UsageError` for an invalid one."""
     from flujo_aros.pipeline.per_minute import PerMinute  # imported here: only runs need the model host
 
-    return dict(PerMinute.parse(each) for each in options.limits)
+    try:
+        return dict(PerMinute.parse(each) for each in options.limits)
+    except UsageError as error:
+        raise UsageError(f"--limit: {error}") from error
 
 
 def open_cache(wanted: bool) -> AbstractContextManager[ReplyCache | None]:
@@ -191,12 +194,13 @@ def file_text(name: str, option: str, hint: str = "") -> str:
 
 
 def ladder_in(name: str, option: str) -> Any:
-    """Return the YAML or JSON document in a file as plain values; for a ladder, its members, even if the file only
-    lists stages.
+    """Return the YAML or JSON document in a file, or written in place of its name, as plain values; for a ladder, its
+    members, even if only stages are listed.
 
     Raises `UsageError` for a file that cannot be read, `BlueprintError` for one that is neither.
     """
-    written = _yaml(file_text(name, option), name)
+    inline = name.lstrip().startswith(("{", "["))
+    written = _yaml(name, option) if inline else _yaml(file_text(name, option), name)
     if is_dict(written) and set(written) == {"ladder"}:
         written = written["ladder"]
     return {"stages": written} if is_list(written) else written
@@ -299,7 +303,9 @@ def _make_deps(found: Any, reference: str) -> Any:
     try:
         inspect.signature(found).bind()
     except TypeError as error:
-        raise UsageError(f"--deps {reference} is called without arguments, but {error}") from error
+        raise UsageError(
+            f"--deps {reference} must need no arguments, since it is called without any: {error}"
+        ) from error
     except ValueError:  # a builtin without a signature
         pass
     try:
@@ -324,7 +330,12 @@ def _given_schema(schema: str, folders: Sequence[Path], option: str) -> Any:
         what = "that is a folder" if path.is_dir() else "there is no such file"
         types = "a type as module:Type or FILE.py:Type"
         raise UsageError(f"{option} {schema!r}: {what}; pass a JSON Schema, inline or in a file, or {types}")
-    return _import(option, module, name, folders)
+    found = _import(option, module, name, folders)
+    try:
+        compile_contract(found)
+    except ContractError as error:
+        raise UsageError(f"{option} {schema}: {error}") from error
+    return found
 
 
 def _schema_file(name: str, option: str) -> dict[str, Any] | bool:

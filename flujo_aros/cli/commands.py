@@ -614,7 +614,7 @@ class Replay(Command, Deps, module="runs"):
     sources: list[str] = INPUT
     json_input: list[str] = JSON_INPUT
     step: str | None = option("--step STEP", "Only the replies to this step.")
-    ladder: str | None = option("--ladder FILE", "A ladder as YAML or JSON: stages, max_calls, …")
+    ladder: str | None = option("--ladder FILE", "A ladder as YAML or JSON, inline or in a file: stages, max_calls, …")
     contract: str | None = option(
         "--contract FILE|module:Type",
         "Use this contract instead of the recorded one: a JSON Schema, a type, or text:TAG, block:KEY …",
@@ -748,7 +748,9 @@ class Fork(Command, Deps, module="run"):
 
     run: str = ONE_RUN
     at: str = option("--at STEP", "The first step that runs again.", ..., autocompletion=step_names)
-    ladder: Path | None = option("--ladder FILE", "A ladder, YAML or JSON, that replaces those of the agent steps.")
+    ladder: str | None = option(
+        "--ladder FILE", "A ladder as YAML or JSON, inline or in a file, that replaces those of the agent steps."
+    )
     db: str = DB
     as_json: bool = AS_JSON
     allow_degraded: bool = ALLOW_DEGRADED

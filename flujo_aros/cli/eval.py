@@ -37,6 +37,8 @@ def eval_command(options: Eval) -> None:
     """Evaluate the blueprint and the blueprints of --against, and print the counts."""
     from flujo_aros.evals.replies import Replies
 
+    if options.blueprint.suffix == ".jsonl":
+        raise UsageError(f"BLUEPRINT: {str(options.blueprint)!r} contains rows; the blueprint comes first, then ROWS")
     pipeline = _load(options, options.max_cost)
     check_deps(pipeline, options)
     judging = _judge(options)

@@ -660,14 +660,13 @@ def _advice(engine: Durable, row: RunRow) -> str | None:
     if row.note:
         return row.note
     if _status_of(engine, row) == "interrupted":
-        again = "" if row.queue is not None else ", or run the same command again with --durable"
         options = f"{_db_option(engine.url)}{_allow_options(engine, row)}"
-        worker = f"start one with: aros worker{options}"
-        document = engine.store.document(row.version)
+        worker, document = f"aros worker{options}", engine.store.document(row.version)
         if document is not None and not _is_current(document):  # the same command would start a new run
             fork = f"aros fork {row.run_id} --at STEP{options}"
-            again, worker = " with the blueprint that it began with", f"{worker}; with the edited one: {fork}"
-        return f"its process ended; the next worker will pick it up{again}; {worker}"
+            return f"its process ended; a worker continues it as it began: {worker}; with the edited blueprint: {fork}"
+        again = "" if row.queue is not None else "run the same command again with --durable, or "
+        return f"its process ended; {again}start a worker, which continues it: {worker}"
     asks = _question(row)
     if asks is None:
         return None
@@ -764,7 +763,7 @@ def fork_command(options: Fork) -> None:
         if file.is_file():
             document = {**document, **document_of(Blueprint(blueprint=file))}  # keep the models that the run was given
         if options.ladder is not None:
-            document = {**document, "ladder": args.ladder_in(str(options.ladder), "--ladder")}
+            document = {**document, "ladder": args.ladder_in(options.ladder, "--ladder")}
         result = executing(engine, document, options)(partial(engine.fork, row=row, at=options.at))
     finish(result, options, question=question_of(result, options.db, allowing(options)))
 

@@ -55,13 +55,22 @@ class DeclaredFields:
                 self.reject(read.path, str(check.where))
 
     def reject_expected(self, case: Case) -> None:
-        """Raise `UsageError` for an expected output with a field which the output cannot have."""
-        if case.expected is not UNLABELLED:
-            for path in _paths(case.expected):
-                self.reject(path, f"the expected output of row {case.key}{case.place}")
+        """Raise `UsageError` for an expected output with a field, or a choice, which the output cannot have."""
+        if case.expected is UNLABELLED:
+            return
+        where = f"the expected output of row {case.key}{case.place}"
+        for path, value in _paths(case.expected):
+            shape = self.reject(path, where)
+            choices = None if shape is None or shape.branches else shape.choices
+            if choices is None or not isinstance(value, str) or value in choices:
+                continue
+            words = [each for each in choices if isinstance(each, str)]
+            if len(words) == len(choices):  # a number equals the same number in quotes
+                name = path_of(path).removeprefix("$.")
+                raise UsageError(nearest(value, words, closed=True).after(f"{where}: {name!r} can never be {value!r}"))
 
-    def reject(self, path: Sequence[str | int], where: str) -> None:
-        """Raise `UsageError` for the path of a field which the output cannot have."""
+    def reject(self, path: Sequence[str | int], where: str) -> Shape | None:
+        """Return the shape of a field, None if unknown. Raises `UsageError` for one which the output cannot have."""
         shape = self.shape
         for number, key in enumerate(path):
             values = [branch for branch in shape.branches if branch.types != frozenset({"null"})]
@@ -69,7 +78,7 @@ class DeclaredFields:
             if not isinstance(key, str):
                 shape = shape.element(key)
             elif shape.branches or shape.patterns or not shape.properties or isinstance(shape.additional, Shape):
-                return
+                return None
             elif key in shape.properties:
                 shape = shape.properties[key]
             else:
@@ -79,7 +88,8 @@ class DeclaredFields:
                     name = path_of(path[: number + 1]).removeprefix("$.")
                     what = f"{where}: the output of step {self.step!r} has no field {name!r}"
                     raise UsageError(hint.after(what))
-                return
+                return None
+        return shape
 
 
 def reject_unknown_in(cases: Sequence[Case], check: Condition) -> None:
@@ -101,10 +111,10 @@ def reject_unknown_in(cases: Sequence[Case], check: Condition) -> None:
                 raise UsageError(nearest(key, {str(name) for each in members for name in each}).after(what))
 
 
-def _paths(expected: Any) -> Iterator[tuple[str | int, ...]]:
-    """Yield the path of each field that is not null, because null equals an absent field."""
+def _paths(expected: Any) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield the path and value of each field that is not null, because null equals an absent field."""
     members = expected.items() if is_dict(expected) else enumerate(expected) if is_list(expected) else ()
     for key, part in members:
         if part is not None:
-            yield (key,)
-            yield from ((key, *path) for path in _paths(part))
+            yield (key,), part
+            yield from (((key, *path), value) for path, value in _paths(part))

@@ -388,15 +388,16 @@ class Subject:
     @cached_property
     def moved(self) -> Mapping[Problem, Fix]:
         """The fix of each unknown key that belongs elsewhere in its step: `until` and others beside `loop:` or `map:`,
-        under which its line is moved, `for_each`, `as` and `do`, which become a map, `if`, which becomes a
-        conditional, and the name of a step above its keys, which becomes its `name`.
+        under which its line is moved, `loop:` or `map:` without its `kind`, `for_each`, `as` and `do`, which become a
+        map, `if`, which becomes a conditional, and the name of a step above its keys, which becomes its `name`.
 
         It is safe because the loader then accepts the key, and reports nothing new.
         """
         known = {(each.path, each.message) for each in self.inspected.findings}
         found: dict[Problem, Fix] = {}
+        fixes = (self._moving, self._kind_of, self._repeating, self._branching, self._naming)
         for problem in self.inspected.findings:
-            fix = self._moving(problem) or self._repeating(problem) or self._branching(problem) or self._naming(problem)
+            fix = next((made for fix_for in fixes if (made := fix_for(problem)) is not None), None)
             if fix is not None:
                 left = {(each.path, each.message) for each in self._inspected_after(fix.edits).findings}
                 if left < known and (problem.path, problem.message) not in left:
@@ -417,6 +418,15 @@ class Subject:
         into = "loop" if "loop" in holder.members else "map"
         edits = self.editor.move_line(holder, key, into, meant)
         return Fix(f"Move it under `{into}:` as `{meant}`", edits) if edits else None
+
+    def _kind_of(self, problem: Problem) -> Fix | None:
+        """Write the kind of a step that has `loop:` or `map:`."""
+        place = problem.place or Place(1, 1)
+        holder = self._mappings.get((place.line, place.column))
+        key = problem.path.rpartition(".")[2]
+        if holder is None or key not in ("loop", "map") or not holder.keys.keys().isdisjoint(("kind", "uses", "agent")):
+            return None
+        return fix_of(f"Write `kind: {key}`", [self.editor.add_member(holder, "kind", key, ["name"])])
 
     def _naming(self, problem: Problem) -> Fix | None:
         """Write the keys of a step beside its name, not below it."""

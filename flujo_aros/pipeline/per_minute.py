@@ -62,8 +62,8 @@ class PerMinute(Configured):
                 raise ValueError(text)
             limits = cls.model_validate(given)
         except ValueError as error:  # pydantic's ValidationError is a ValueError
-            message = f"a limit is PROVIDER:requests=N,tokens=N,cost=USD, such as openai:requests=500, not {text!r}"
-            raise UsageError(message) from error
+            form = "PROVIDER:requests=N,tokens=N,cost=USD, such as openai:requests=500"
+            raise UsageError(f"the limit {text!r} should have the form {form}") from error
         suggestion = suggest_provider(provider)
         if suggestion is not None:
             raise UsageError(

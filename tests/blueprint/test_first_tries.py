@@ -23,6 +23,27 @@ STEP = "steps: [{name: s, uses: agents.a}]\n"
         ),
         ("steps:\n  s: {uses: a}", ["steps should be a list, not a mapping; begin each step with `- name: NAME`"]),
         (
+            "agents: {b: 'openai:gpt-4o'}\nsteps: [{name: s, uses: flujo.builtins.echo}]",
+            ["this should be a mapping, not 'openai:gpt-4o'; write {model: \"openai:gpt-4o\"}"],
+        ),
+        (
+            AGENT + "steps: [{name: s, loop: {max_loops: 2, body: [{name: t, uses: agents.a}]}}]",
+            ["unknown key 'loop' here; write `kind: loop` beside it"],
+        ),
+        (
+            AGENT + "steps: [{name: s, kind: map, over: input, do: [{name: t, uses: agents.a}]}]",
+            ["unknown key 'over'; write `iterable_input` under `map:`", "unknown key 'do'; write `body` under `map:`"],
+        ),
+        (
+            "steps: [{name: s, kind: hitl, message: m, input_schema: {ok: boolean}}]",
+            [
+                (
+                    "this schema accepts every value, because it has only 'ok'; write `type: object` with "
+                    "`properties: {ok: {type: boolean}}`"
+                ),
+            ],
+        ),
+        (
             AGENT + "imports: [b.yaml]\nsteps: [{name: s, uses: agents.a, input: '${X}'}]",
             ["imports should be a mapping, not a list; write `NAME: FILE` for each blueprint"],
         ),
@@ -49,7 +70,20 @@ STEP = "steps: [{name: s, uses: agents.a}]\n"
             ["exit of step 'l', column 18: not an expression: write and instead of &&"],
         ),
     ],
-    ids=["agents", "steps", "imports", "stages", "timeout", "uses", "iterable_input", "operator"],
+    ids=[
+        "agents",
+        "steps",
+        "agent",
+        "loop",
+        "map",
+        "answer",
+        "imports",
+        "stages",
+        "timeout",
+        "uses",
+        "iterable_input",
+        "operator",
+    ],
 )
 def test_an_error_says_what_to_write(text: str, said: list[str]) -> None:
     assert [each.message for each in inspect_blueprint(text, allow=["*"]).findings] == said

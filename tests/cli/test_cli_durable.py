@@ -86,7 +86,9 @@ def calls(shop: Path) -> list[str]:
 def test_the_same_command_resumes_a_killed_run(shop: Path) -> None:
     (shop / "die").touch()
     assert run(shop).returncode == -9
-    assert "interrupted" in aros(shop, "status").stdout
+    status = " ".join(aros(shop, "status").stdout.split())
+    assert "interrupted" in status
+    assert "its process ended; run the same command again with --durable, or start a worker, which" in status
     (shop / "die").unlink()
     ended = run(shop)
     assert ended.returncode == 0, ended.stderr
@@ -263,7 +265,7 @@ def test_a_second_signal_leaves_the_runs_in_progress_to_other_workers(shop: Path
     assert worker.returncode == 0
     assert "left for other workers  run order-1" in said
     assert "cancelled" not in said
-    note = "the next worker will pick it up; start one with: aros worker --allow shop.py\n"
+    note = "its process ended; start a worker, which continues it: aros worker --allow shop.py\n"
     assert note in aros(shop, "status", "order-1").stdout
     (shop / "go").touch()
     with subprocess.Popen(command, cwd=shop, stderr=subprocess.DEVNULL) as other:

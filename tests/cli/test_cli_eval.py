@@ -328,6 +328,12 @@ def test_a_share_beyond_its_range_is_an_error_that_names_the_option_and_the_rang
     assert re.search(r"'--min-right': .*\b0.*\b1", ended.stderr)  # in the words of the installed typer
 
 
+def test_rows_in_place_of_the_blueprint_are_an_error_that_gives_the_order(aros: Aros) -> None:
+    ended = aros("eval", "rows.jsonl", "triage.yaml")
+    assert ended.exit_code == 2
+    assert "BLUEPRINT: 'rows.jsonl' contains rows; the blueprint comes first, then ROWS" in ended.stderr
+
+
 def test_an_expected_field_that_no_output_has_is_an_error_with_the_file_and_line(
     aros: Aros, server: ModelServer
 ) -> None:

@@ -46,6 +46,14 @@ def test_another_ladder_is_read_from_a_file(aros: Aros, tmp_path: Path) -> None:
     assert printed["changed"]
 
 
+def test_another_ladder_may_be_written_inline(aros: Aros) -> None:
+    ended = aros("replay", repaired(aros), "--ladder", '{"stages": ["degrade"]}', "--json")
+    (printed,) = json.loads(ended.stdout)
+    assert printed["now"]["outcome"] == "degraded"
+    ended = aros("replay", repaired(aros), "--ladder", '{"stages": ["degrad"]}')
+    assert (ended.exit_code, "--ladder" in ended.stderr, "did you mean 'degrade'?" in ended.stderr) == (2, True, True)
+
+
 def test_an_error_in_the_contract_names_the_option_that_was_given(aros: Aros) -> None:
     ended = aros("replay", repaired(aros), "--contract", "nope.json")
     assert (ended.exit_code, ended.stderr.startswith("error: --contract 'nope.json': there is no such file")) == (

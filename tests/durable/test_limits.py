@@ -96,7 +96,7 @@ def test_a_provider_without_limits_never_waits(minute: Minutes) -> None:
 
 @pytest.mark.parametrize("text", ["openai", "openai:", ":requests=1", "openai:rps=3", "openai:requests=x"])
 def test_a_limit_without_a_value_is_rejected(text: str) -> None:
-    with pytest.raises(UsageError, match="a limit is PROVIDER"):
+    with pytest.raises(UsageError, match="should have the form PROVIDER:requests=N"):
         PerMinute.parse(text)
 
 

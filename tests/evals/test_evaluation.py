@@ -381,6 +381,10 @@ def test_invalid_cases_are_reported_before_anything_runs() -> None:
     assert ran == []
 
 
+SORT: dict[str, Any] = {"enum": ["bug", "other"]}
+SORTS = {"type": "object", "properties": {"sort": SORT, "sorts": {"type": "array", "items": SORT}}}
+
+
 class Ticket(BaseModel):
     category: str = Field(serialization_alias="kind")
     note: str = ""
@@ -395,6 +399,13 @@ class Ticket(BaseModel):
         ({"type": "object", "properties": {"total": {}}}, [("a", {"totl": 1})], {}, "no field 'totl'; did you mean"),
         ({"type": "array", "items": SCHEMA}, [("a", [{"urgent": True, "kind": 1}])], {}, r"no field '\$\[0\]\.kind'"),
         (Ticket, [("a", {"category": "bug"})], {}, "no field 'category'; known: kind, note"),
+        (SORTS, [("a", {"sort": "bgu"})], {}, "row 0: 'sort' can never be 'bgu'; did you mean 'bug'"),
+        (
+            SORTS,
+            [("a", {"sorts": ["bill"]})],
+            {"match": "fields"},
+            r"'sorts\[0\]' can never be 'bill'; known: bug, other",
+        ),
     ],
 )
 def test_a_field_that_the_output_cannot_have_is_an_error_before_the_first_case(

@@ -303,6 +303,21 @@ def test_a_value_in_an_anchor_or_a_block_scalar_is_not_replaced_by_yaml(text: st
     assert (fixed.text, [each.severity for each in fixed.findings]) == (text, [Severity.ERROR])
 
 
+def test_the_kind_of_a_step_with_a_body_is_added_and_an_agent_that_is_a_model_becomes_a_mapping() -> None:
+    step = "  - name: a\n    loop:\n      max_loops: 2\n      body: [{name: b, uses: agents.m}]\n"
+    text = f"agents:\n  m: openai:gpt-4o\nsteps:\n{step}"
+    written = text.replace("m: openai:gpt-4o", 'm: {model: "openai:gpt-4o"}').replace("a\n", "a\n    kind: loop\n")
+    assert lint_text(text, options=Options(fix=Applicability.SAFE, select=("V-B1",))).text == written
+
+
+@pytest.mark.parametrize(("name", "meant"), [("yes", "true"), ("Off", "false")])
+def test_a_branch_named_by_another_word_for_true_or_false_shows_the_name_to_write(name: str, meant: str) -> None:
+    branch = f"branches: {{{name}: [{{name: b, uses: agents.plain}}]}}"
+    text = f"{HEAD}  - {{name: a, kind: conditional, condition_expression: len(input) > 3, {branch}}}\n"
+    (_, found) = lint_text(text, options=Options(select=("V-CF2",))).findings
+    assert found.message.endswith(f"yields only 'true', 'false'; write {meant!r}")
+
+
 @pytest.mark.parametrize(
     "step",
     [

@@ -137,6 +137,8 @@ def test_a_run_is_found_by_its_beginning_and_as_the_last(journal: Journal) -> No
         journal.story("zz")
     with pytest.raises(UsageError, match=r"no run '.*' \(a prefix needs at least 4 characters\) in the journal"):
         journal.story(second[:3])
+    with pytest.raises(UsageError, match=r"no run 'lst' \(did you mean 'last'\?\) in the journal"):
+        journal.story("lst")
     with pytest.raises(UsageError, match="the run id is empty"):
         journal.story("")
 

@@ -129,12 +129,18 @@ class UnreachableBranch(Rule, code="V-CF2", severity=Severity.WARNING):
             for name in step.branches:
                 if name not in can and name in node.keys:
                     gives = f"the condition yields only {_join(can)}"
+                    if (meant := _MEANT.get(name.lower())) in can:
+                        gives = f"{gives}; write {meant!r}"
                     message = f"branch {name!r} of step {located.name!r} can never be taken: {gives}"
                     yield self.finding(message, key_span(node, name), step=located.name)
             missing = [each for each in can if each not in step.branches]
             if missing and step.default_branch is None:
                 message = f"step {located.name!r} has no branch for {_join(missing)}, and no default_branch"
                 yield self.finding(message, key_span(located.node, "branches"), step=located.name)
+
+
+_MEANT: Final = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+"""What a branch named by a boolean of YAML 1.1 is called here."""
 
 
 def _values(subject: Subject, located: Located, condition: Condition) -> list[str] | None:

@@ -49,7 +49,6 @@ from flujo_aros.json_data import (
     SUSPECTS,
     is_dict,
     is_list,
-    leaves,
     may_mean_backslash,
     parts,
     place_of,
@@ -102,6 +101,7 @@ from flujo_aros.reading.parser import Failure, Frame, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, as_json
 from flujo_aros.reading.phrases import Phrases, word_set
 from flujo_aros.reading.remarks import comment_corrects
+from flujo_aros.reading.runaway import REPETITION, may_repeat_item, repeats_item
 from flujo_aros.reading.scalars import (
     Hints,
     contradicts_currency,
@@ -319,33 +319,43 @@ def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
 
 
 def _may_be_spoilt(text: str, shape: Shape) -> bool:
-    return MAY_LACK_TEXT.may_match(text) or (shape.has_sentence is not None and shape.has_sentence(text))
+    may_echo = shape.has_sentence is not None and shape.has_sentence(text)
+    return may_echo or MAY_LACK_TEXT.may_match(text) or may_repeat_item(text)
 
 
 def _find_spoilt(value: object, shape: Shape) -> tuple[Reason, Issue] | None:
-    """Return the reason and the issue for a string that is not what its field asks for: it lacks a part of its text, or
-    only repeats the description of the field.
+    """Return the reason and the issue for a string or a list that is not what its field asks for: it lacks a part of
+    its text, only repeats the description of the field, or repeats the same item to its end.
     """
-    for place, said in leaves(value):
-        if not isinstance(said, str) or not place:
+    for place, part in parts(value):
+        if part.__class__ not in (str, list):
             continue
         above = here = shape
         for step in place:
             above, here = here, here.element(step) if isinstance(step, int) else here.member(step)
-        if here.choices is not None and said in here.choices:
-            continue
-        described = here.sentences | above.sentences if isinstance(place[-1], int) else here.sentences
         names = name_words(next((step for step in reversed(place) if isinstance(step, str)), ""))
-        reason, code, words = Reason.AMBIGUOUS, "elided", f"{said[-40:]!r} only stands for a longer text"
-        if described and fold(said) in described:
-            reason, code, words = Reason.ECHOED_SCHEMA, "echo", "it repeats the description of the field"
-        elif has_lost_text(said, names):
-            reason, code, words = Reason.INVALID, "lost_text", f"some of the text was lost: {said[:40]!r}"
-        elif "<!--" in said and _COMMENT_IN_TEXT.match(said) and _MARKUP.isdisjoint(names):
-            code, words = "ambiguous", "there is a comment inside the string"
-        elif not is_shortened(said, names):
-            continue
-        return reason, Issue(path_of(place), code, words)
+        if is_list(part):
+            if repeats_item(part, here.element(0), names):
+                words = f"the last items are equal: {str(part[-1])[:60]!r}"
+                return Reason.INVALID, Issue(path_of(place), REPETITION, words)
+        elif place and not (here.choices is not None and part in here.choices):
+            described = here.sentences | above.sentences if isinstance(place[-1], int) else here.sentences
+            if (found := _find_spoilt_text(str(part), names, described)) is not None:
+                reason, code, words = found
+                return reason, Issue(path_of(place), code, words)
+    return None
+
+
+def _find_spoilt_text(text: str, names: list[str], described: frozenset[str]) -> tuple[Reason, str, str] | None:
+    """Return the reason, the code and the message for a string that is not what its field asks for."""
+    if described and fold(text) in described:
+        return Reason.ECHOED_SCHEMA, "echo", "it repeats the description of the field"
+    if has_lost_text(text, names):
+        return Reason.INVALID, "lost_text", f"some of the text was lost: {text[:40]!r}"
+    if "<!--" in text and _COMMENT_IN_TEXT.match(text) and _MARKUP.isdisjoint(names):
+        return Reason.AMBIGUOUS, "ambiguous", "there is a comment inside the string"
+    if is_shortened(text, names):
+        return Reason.AMBIGUOUS, "elided", f"{text[-40:]!r} only stands for a longer text"
     return None
 
 

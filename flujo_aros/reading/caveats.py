@@ -565,6 +565,26 @@ def caveat_in(text: str, tagger: Callable[[], Tagger]) -> str | None:
 _MOST_TEXT: Final = 20_000
 
 
+def denies(text: str) -> bool:
+    """Return whether a few words are a negation, or begin or end with one: there is nothing, or nothing is known.
+
+    >>> [denies(text) for text in ("not asked", "keine bekannt", "no-code", "peanuts", "No Country for Old Men")]
+    [True, True, False, False, False]
+    """
+    words = _LEXICON.words_in(text.lower())
+    if not 0 < len(words) <= _FEW_WORDS:
+        return False
+    ends = *words[:1], *words[-1:]
+    return ends[0] in _NOT_KNOWN or any(not _DENIALS.isdisjoint(_LEXICON.classes_of(word)) for word in ends)
+
+
+_FEW_WORDS: Final = 3
+_DENIALS: Final = frozenset(("NOT", "NOT_SAID"))
+_NOT_KNOWN: Final = frozenset(
+    ("unclear", "undetermined", "undisclosed", "pending", "unklar", "ausstehend", "brak", "saknas")
+)
+
+
 def _is_caveat(sentence: str, answer: Tagger) -> bool:
     """Return whether a sentence fits a rule, and no exemption."""
     words = _read(sentence, answer)

@@ -19,6 +19,7 @@ from flujo_aros.contract import ANY, DECIMAL, TIMES, Counts, Shape, fold, is_mis
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading import scalars, undeclared
+from flujo_aros.reading.caveats import denies
 from flujo_aros.reading.fit import (
     AS_IS,
     CONVERTS,
@@ -715,6 +716,8 @@ class Coercion:
                 return None
             if _NONE_OF.issuperset(set(scalars.name_words(text)).difference(_name_at(path))):
                 return None  # `no extras`
+            if denies(text):
+                return None  # `not asked`
         return self._as_single_item(node, shape, path)
 
     def _as_single_item(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:

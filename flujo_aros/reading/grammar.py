@@ -430,6 +430,9 @@ FEET: Final = expression(r"\d+(?:[./]\d+)?['’]")
 """A measure in feet: `5'`."""
 GROUP: Final = expression(r"0\d\d(?!\d)")
 """The digits after the comma in `1,000`."""
+FIRST_GROUP: Final = expression(r"(?<![\d.])[1-9]\d{0,2}[^\S\n]\Z")
+NEXT_GROUP: Final = expression(r"\d{3}(?!\d)")
+"""The digits before and after the space in `5 400`."""
 THOUSANDS: Final = expression(r"\d{3}(?=[,.}\s]|\Z)")
 DECIMAL_COMMA: Final = expression(
     r"""

@@ -327,6 +327,31 @@ def _decode_value(raw: str) -> str | None:
     return value if literal == frozenset() else unescape(raw[1:-1], literal).value
 
 
+_QUESTION: Final = expression(r"\W{0,3}¿|.*[?？؟][)\]*_]{0,3}\Z", re.S)
+_MAY_ASK: Final = word_set(
+    "question questions query queries ask asks prompt faq title titles subject headline heading name song track film"
+    " movie book message text quote comment body content reply frage fragen titel betreff lied buch nachricht zitat"
+    " pregunta preguntas titulo asunto titre objet sujet livre chanson domanda titolo oggetto pergunta assunto"
+    " 问题 标题 質問 題名 タイトル"
+)
+"""Words in the names and descriptions of fields whose values may be questions."""
+
+
+def question_in(node: Node, shape: Shape, name: str = "") -> str | None:
+    """Return a value without quotes that only asks for the value of its field (`Budget: how much?`), or None."""
+    if node.kind in (OBJECT, ARRAY):
+        inside = (
+            [(each.node, shape.member(shape.name_of(each.key) or each.key), each.key) for each in node.value]
+            if node.kind == OBJECT
+            else [(each, shape.element(index), name) for index, each in enumerate(node.value)]
+        )
+        return next(filter(None, itertools.starmap(question_in, inside)), None)
+    if node.kind != BARE or _QUESTION.match(node.value) is None:
+        return None
+    words = {*name_words(name), *name_words(shape.note)}
+    return str(node.value) if _MAY_ASK.isdisjoint(words) else None
+
+
 class _Line(NamedTuple):
     """One line: its indentation, its content, and the position of the content in the text."""
 

@@ -1248,6 +1248,11 @@ class Parser:
             if bare is None or shape.knows(bare) or "\n" in text[self._line_gap(pos) : pos]:
                 return True
             return not shape.keys and " " not in bare
+        self._await_character(pos + 3)
+        before = text[max(0, pos - len(" 1 234 ")) : pos]
+        if grammar.NEXT_GROUP.match(text, pos) and grammar.FIRST_GROUP.search(before):
+            words = "a space that may separate two numbers or groups of digits"
+            raise self._stop(words, "digit-groups", Reason.AMBIGUOUS)
         char = text[pos]
         if "\n" in text[self._line_gap(pos) : pos] and char.isalnum():
             return True

@@ -1,10 +1,16 @@
-"""Detects runaway output: endless whitespace, or the same words again and again."""
+"""Detects runaway output: endless whitespace, the same words again and again, or a list that ends with the same item
+again and again."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
+from flujo_aros.contract import Shape
+from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Issue
+from flujo_aros.reading.grammar import expression
+from flujo_aros.reading.phrases import word_set
 
 MOST_BLANK: Final = 2_000
 """The longest run of whitespace that an answer may contain."""
@@ -87,3 +93,47 @@ def repeated_tail(tail: str) -> str | None:
     if before < 0 or period * _TIMES > _SPAN:
         return None
     return tail[-period:] if tail[-_SPAN:] == tail[-_SPAN - period : -period] else None
+
+
+_LEAST_EQUAL: Final = 8
+"""The number of equal items at the end of a list that is a repetition."""
+_LONGEST_ITEM: Final = 400
+_SEVERAL_WORDS: Final = expression(r"[^\W\d_]{2}\W+[^\W\d_]{2}")
+_MAY_REPEAT: Final = word_set(
+    "line lines lyrics verse verses refrain chorus song log logs output messages events history sequence readings"
+    " samples measurements scores states cells grid map tiles frames slots pattern"
+)
+"""Words in the names of lists that repeat items by nature."""
+
+
+def may_repeat_item(text: str) -> bool:
+    """Return whether a list in a JSON text may end with the same string or object again and again.
+
+    >>> [may_repeat_item(f'[{", ".join(items)}]') for items in (['"a b"'] * 8, ['"a b"', '"a c"', '"a d"'])]
+    [True, False]
+    """
+    end = text.find("]")
+    while end >= 0:
+        stop = end - 1
+        while text[stop : stop + 1].isspace():
+            stop -= 1
+        if (closer := text[stop : stop + 1]) in ('"', "}"):
+            comma = text.rfind(f"{closer},", max(0, stop - _LONGEST_ITEM), stop) + 1
+            if comma and text.endswith(text[comma : stop + 1], 0, comma):
+                return True
+        end = text.find("]", end + 1)
+    return False
+
+
+def repeats_item(items: list[Any], element: Shape, names: Iterable[str]) -> bool:
+    """Return whether a list ends with the same text or object again and again. `names` are the words in its name.
+    Numbers, single words and the choices of a schema may occur that often.
+    """
+    last = items[-1] if len(items) >= _LEAST_EQUAL else None
+    if isinstance(last, str):
+        has_text = element.choices is None and _SEVERAL_WORDS.search(last) is not None
+    else:
+        has_text = is_dict(last) and any(
+            isinstance(said, str) and said and element.member(key).choices is None for key, said in last.items()
+        )
+    return has_text and _MAY_REPEAT.isdisjoint(names) and all(item == last for item in items[-_LEAST_EQUAL:])

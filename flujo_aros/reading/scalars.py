@@ -616,6 +616,7 @@ def _fraction(text: str, hints: Hints) -> Amount | None:
     if (
         not lowest
         or marks
+        or "servings" in _units_of(hints)  # `3/4` persons are three or four
         or {"rating", "stars", "score", "grade", "mark", "date", *_IN_PERCENT}.intersection(hints.names)
     ):
         return None

@@ -84,6 +84,7 @@ from flujo_aros.reading.node import (
 from flujo_aros.reading.notations import (
     as_objects,
     is_cut,
+    question_in,
     read_items,
     read_lines,
     read_table,
@@ -1065,6 +1066,9 @@ class Search(Generic[T]):
                 issue = Issue("$", "truncated", f"the text is cut off at character {len(self.text)}")
                 return self._rejection(Reason.TRUNCATED, (issue,))
             if node is not None and all(node.start <= c.start < node.end for c in apart):
+                if (asked := question_in(node, self.shape)) is not None:
+                    words = f"{asked[:60]!r} asks for a value instead of giving it"
+                    return self._rejection(Reason.AMBIGUOUS, (Issue("$", "ambiguous", words),))
                 edit = Edit(code, Risk.INFERRED, node.start, node.end, "[…]" if node.kind == ARRAY else "{…}", "$")
                 return self._decide_single(self._of_node(node, [edit]))
         return None

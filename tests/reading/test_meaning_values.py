@@ -1492,3 +1492,102 @@ def test_a_date_and_time_in_an_unclear_order_is_rejected_for_that() -> None:
         at: datetime
 
     assert "which number is the day" in read('{"at": "01/02/2024 10:00"}', At).explain()
+
+
+# --- statements in place of values ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "said", ["not asked", "none given", "keine bekannt", "aucune connue", "не указано", "unclear", "no idea", "pending"]
+)
+def test_a_statement_that_nothing_is_known_is_not_a_list_of_one(said: str) -> None:
+    assert given(reading(said, list[str])) == "refused"
+
+
+@pytest.mark.parametrize("said", ["peanuts", "no-code", "No Country for Old Men", "notes"])
+def test_a_word_that_only_resembles_a_negation_is_a_list_of_one(said: str) -> None:
+    assert given(reading(said, list[str])) == [said]
+
+
+QUOTE = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "budget": {"type": "string"}},
+    "required": ["city", "budget"],
+}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "City: Lyon\nBudget: how much do you want to spend?", "City: Lyon ? Villeurbanne ?\nBudget: 200",
+        "- **City**: Lyon\n- **Budget**: ¿cuánto sería?", "| City | Budget |\n|---|---|\n| Lyon | how much? |",
+        "City: Lyon\nBudget: 300 (per person?)", "<city>Lyon</city>\n<budget>wie viel？</budget>",
+    ],
+)  # fmt: skip
+def test_a_question_in_place_of_a_value_rejects_the_reply(reply: str) -> None:
+    outcome = read(reply, QUOTE)
+    assert isinstance(outcome, Rejected)
+    assert "asks for a value" in outcome.issues[0].message
+
+
+def test_a_question_in_quotes_or_in_a_field_that_may_hold_one_is_a_value() -> None:
+    assert read('City: "Où?"\nBudget: 200', QUOTE).value == {"city": "Où?", "budget": "200"}
+    film = {
+        "type": "object",
+        "properties": {"title": {"type": "string"}, "faq": {"type": "string"}},
+        "required": ["title", "faq"],
+    }
+    assert read("title: O Brother, Where Art Thou?\nfaq: Is it long?", film).value == {
+        "title": "O Brother, Where Art Thou?",
+        "faq": "Is it long?",
+    }
+
+
+@pytest.mark.parametrize("numbers", ["12 000, 5 400, 31", "5 400", "1 234 567", "7, 10 200 30"])
+def test_a_space_before_three_digits_in_a_list_may_group_or_separate_them(numbers: str) -> None:
+    outcome = read(f'{{"v": [{numbers}]}}', {"properties": {"v": {"items": {"type": "integer"}}}})
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    ("numbers", "values"),
+    [
+        ("1 2 3", [1, 2, 3]), ("10 20 30", [10, 20, 30]), ("1\n200\n300", [1, 200, 300]), ("1200 400", [1200, 400]),
+        ("5 4000", [5, 4000]), ("12 000, 5 000", [12_000, 5_000]), ("5\u202f400", [5_400]),
+    ],
+)  # fmt: skip
+def test_other_spaces_between_numbers_have_one_meaning(numbers: str, values: list[int]) -> None:
+    assert read(f'{{"v": [{numbers}]}}', {"properties": {"v": {"items": {"type": "integer"}}}}).value == {"v": values}
+
+
+def test_a_fraction_of_persons_is_a_range() -> None:
+    assert given(reading("3/4", float, "servings"), "servings") == "refused"
+    assert given(reading("3/4", float, "cups"), "cups") == 0.75
+
+
+WASHERS = {"item": "washer", "qty": 100}
+
+
+@pytest.mark.parametrize("item", ["Zumtobel Group", WASHERS])
+def test_a_list_that_ends_with_the_same_item_again_and_again_is_a_runaway(item: object) -> None:
+    items = ["Osram Licht", "Signify NV", *[item] * 8]
+    contract = {"type": "object", "properties": {"v": {"type": "array"}}}
+    for reply in (json.dumps({"v": items}), json.dumps({"v": items}, indent=2), f"{{v: {items},}}"):
+        outcome = read(reply, contract)
+        assert isinstance(outcome, Rejected)
+        assert (outcome.issues[0].code, outcome.issues[0].path) == ("runaway_repetition", "$.v")
+    assert isinstance(read(json.dumps({"v": items[:-1]}), contract), Accepted)
+
+
+@pytest.mark.parametrize(
+    ("name", "item"),
+    [("v", 1.5), ("v", "present"), ("v", {"temperature": 20, "rain": 0}), ("lyrics", "na na na"), ("v", [0, 0, 1])],
+)
+def test_a_list_that_may_repeat_its_items_is_read(name: str, item: object) -> None:
+    value = {name: [item] * 12}
+    assert read(json.dumps(value), {"type": "object", "properties": {name: {"type": "array"}}}).value == value
+
+
+def test_a_choice_may_be_repeated() -> None:
+    assert given(reading(["in stock"] * 9, list[Literal["in stock", "sold out"]])) == ["in stock"] * 9

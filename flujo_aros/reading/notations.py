@@ -18,7 +18,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from datetime import date, time
+from datetime import date, datetime, time
 from decimal import Decimal
 from functools import partial
 from math import isfinite
@@ -777,7 +777,13 @@ def _as_node(value: object, start: int, end: int) -> Node:
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 _CALL: Final = r"\((?=\s*[A-Za-z_]\w*\s*=(?!=))"
-_ARGUMENT: Final = expression(rf"(?<!\w)[A-Za-z_]\w*+(?P<call>{_CALL})|(?P<sign>=)|[\"'()\[\]{{}}]")
+_PLAIN: Final = (
+    r"(?<![\w.])(?:decimal\.)?Decimal\((?P<mark>[\"'])(?P<number>-?\d{1,30}(?:\.\d{1,30})?)(?P=mark)\)"
+    r"|(?<![\w.])(?:datetime\.)?(?P<kind>date(?:time)?)\((?P<parts>\d{1,4}(?:,[ ]?\d{1,2}){2,5})\)"
+    r"|<\w{1,60}\.\w{1,60}:[ ](?P<member>'[^'\n\\]{0,80}'|\"[^\"\n\\]{0,80}\"|-?\d{1,9})>"
+)
+"""Values that Python shows in a way of their own: a `Decimal`, a date, a member of an enum."""
+_ARGUMENT: Final = expression(rf"(?P<plain>{_PLAIN})|(?<!\w)[A-Za-z_]\w*+(?P<call>{_CALL})|(?P<sign>=)|[\"'()\[\]{{}}]")
 _STRING: Final = expression(r"(?P<quote>[\"'])(?:[^\"'\\\n]|\\.|(?!(?P=quote))[\"']|(?!))*+(?P=quote)")
 
 
@@ -811,7 +817,12 @@ def as_objects(text: str, shape: Shape) -> str | None:
     while found := (_ARGUMENT if opened else call).search(text, at):
         start, at = found.span()
         char = text[at - 1]
-        if found.re is call or found["call"]:
+        if found.re is not call and found["plain"]:
+            written = _as_written(found)
+            if written is None or len(written) > at - start:
+                return None
+            chars[start:at] = written.ljust(at - start)
+        elif found.re is call or found["call"]:
             chars[start:at] = " " * (at - start - 1) + "{"
             opened.append("call")
         elif found["sign"]:
@@ -825,3 +836,17 @@ def as_objects(text: str, shape: Shape) -> str | None:
         else:
             return None
     return "".join(chars) if "call" not in opened and at else None
+
+
+def _as_written(found: re.Match[str]) -> str | None:
+    """Return a value that Python shows in a way of its own as a literal, or None if there is no such date."""
+    if found["parts"] is None:
+        return str(found["number"] or found["member"])
+    parts = [int(part) for part in found["parts"].split(",")]
+    year, month, day, hour, minute, second = [*parts, 0, 0, 0][:6]
+    try:
+        moment = datetime(year, month, day, hour, minute, second)  # noqa: DTZ001 (a time as written, without a zone)
+    except ValueError:
+        return None
+    is_date = found["kind"] == "date" and len(parts) == 3
+    return f'"{moment.date().isoformat() if is_date else moment.isoformat()}"'

@@ -53,6 +53,7 @@ from flujo_aros.reading.node import (
     plain,
     unlink,
 )
+from flujo_aros.reading.notations import read_items
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.phrases import word_set
 from flujo_aros.reading.scalars import Amount, Hints
@@ -217,7 +218,9 @@ class Coercion:
         below = len(self.rest)
         rest: list[Member] = []
         for member, name in zip(members, names, strict=True):
-            if name is not None:
+            if name is not None and self._is_undefined(member.node, name, shape):
+                self._edit("no-value", Risk.INFERRED, member.start, member.node.end, "", (path, name))
+            elif name is not None:
                 value = self.value(member.node, shape.member(name), (path, name))
                 self._put(out, name, value, member, path, declared=True)
             elif shape.keeps(member.key):
@@ -229,6 +232,11 @@ class Coercion:
         unknown = self._place_rest(out, rest, below, shape, path) if rest or len(self.rest) > below else 0
         self._judge_keys(out, unknown, shape, path, node)
         return out
+
+    def _is_undefined(self, node: Node, name: str, shape: Shape) -> bool:
+        """Return whether JavaScript's `undefined` says that an optional field, which may not be null, is absent."""
+        said = node.kind == LITERAL and node.value is None and self.text.startswith("undefined", node.start)
+        return said and name not in shape.required and not shape.member(name).allows("null")
 
     def _place_rest(self, out: dict[str, Any], rest: list[Member], below: int, shape: Shape, path: Path) -> int:
         """Rename, move, reject or ignore the members that no field accepts. Returns how many are ignored."""
@@ -676,11 +684,14 @@ class Coercion:
             in_union = self.around is not None and self.around[0] is path and self.around[1].allows("number")
             if value.is_integer() and not in_union and not _GROUP_OR_ZEROS.match(word):
                 return self._amount(node, amount, int(value), path)
+        if shape.allows("integer") and (month := scalars.read_month(word, self._hints(shape, path))) is not None:
+            return self._convert("written-date", node, month, path)
         if shape.allows("boolean") and (truth := scalars.match_boolean(word, self._hints(shape, path))) is not None:
             return self._convert("string-to-boolean", node, truth, path)
         if word[:1] in ("{", "[") and word and (shape.allows("object") or shape.allows("array")):
             return self._parse_inside(node, shape, path)
-        return self._wrap_in_list(node, shape, path) or self._type_issue(node, shape, path, f"the string {word[:40]!r}")
+        listed = self._wrap_in_list(node, shape, path) or self._items_inside(node, shape, path)
+        return listed or self._type_issue(node, shape, path, f"the string {word[:40]!r}")
 
     def _no_value(self, node: Node, path: Path) -> None:
         code = "string-to-null" if node.value.strip().lower() in _NULL else "no-value"
@@ -736,15 +747,36 @@ class Coercion:
         if isinstance(parsed, Failure) or parsed.end != len(inside) or parsed.cut:
             words = f"expected {wanted_type(shape)}, found a string that cannot be read as one"
             return self._issue(path, "type", words, node)
-        repaired, nested = parsed.edits, self.nested + 1
-        inner = Coercion(inside, ceiling=self.ceiling, repaired=repaired, nested=nested, drops=self.drops)
-        value = inner.value(parsed.node, shape, path)
+        value, inner = self._coerce_inside(inside, parsed.node, parsed.edits, shape, path)
         self.issues += inner.issues
-        self._edit("stringified", Risk.INFERRED, node.start, node.end, inside, path)
-        for edit in [*parsed.edits, *inner.edits]:
+        self._log_inside("stringified", node, inside, [*parsed.edits, *inner.edits], path)
+        return value
+
+    def _items_inside(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
+        """Read the list that is expected from a string that is a Markdown list."""
+        inside: str = node.value.strip()
+        found = read_items(inside, shape) if "\n" in inside else None
+        if found is None or found.start or found.end < len(inside):
+            return None
+        value, inner = self._coerce_inside(inside, found, [], shape, path)
+        if inner.issues:
+            return None
+        self._log_inside("list-items", node, inside, inner.edits, path)
+        return [*value]
+
+    def _coerce_inside(
+        self, inside: str, node: Node, repaired: Sequence[Edit], shape: Shape, path: Path
+    ) -> tuple[Any, Coercion]:
+        """Return the value of a node in the text of a string, with its conversion."""
+        inner = Coercion(inside, ceiling=self.ceiling, repaired=repaired, nested=self.nested + 1, drops=self.drops)
+        return inner.value(node, shape, path), inner
+
+    def _log_inside(self, code: str, node: Node, inside: str, edits: Iterable[Edit], path: Path) -> None:
+        """Log the edits that were made to read a string, at the place of that string."""
+        self._edit(code, Risk.INFERRED, node.start, node.end, inside, path)
+        for edit in edits:
             place = path if isinstance(edit.path, str) else edit.path
             self._edit(edit.code, edit.risk, node.start, node.end, edit.after, place)
-        return value
 
     def _choice(self, node: Node, shape: Shape, path: Path) -> Any:
         if node.kind == ARRAY and len(node.value) == 1 and not any(isinstance(c, list) for c in shape.choices or ()):
@@ -901,10 +933,18 @@ def _is_pair(node: Node, shape: Shape) -> bool:
 
 
 def _list_in(node: Node, shape: Shape, path: Path) -> Node | None:
-    """Return the list in an object that only names its items, as XML does: `{"lines": {"line": […]}}`."""
+    """Return the list in an object that only names its items, as XML does (`{"lines": {"line": […]}}`), or numbers
+    them: `{"lines": {"1": {…}, "2": {…}}}`.
+    """
     members: list[Member] = node.value
     element = shape.element(0)
-    if path is None or len(members) != 1 or members[0].node.kind != ARRAY or element.anything:
+    if path is None or not members or element.anything:
+        return None
+    if [member.key for member in members] in ([str(at + first) for at in range(len(members))] for first in (0, 1)):
+        # a number by its number may be a count, as of the ratings with one star
+        items = [member.node for member in members if member.node.kind in (OBJECT, STRING)]
+        return Node(ARRAY, items, node.start, node.end) if len(items) == len(members) else None
+    if len(members) != 1 or members[0].node.kind != ARRAY:
         return None
     key, words = members[0].key, undeclared.words_of(members[0].key)
     singular = isinstance(path[1], str) and words == undeclared.words_of(path[1])[-len(words) :]

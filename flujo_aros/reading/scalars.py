@@ -657,6 +657,24 @@ October in Croatian.
 MONTHS: Final = {
     word: number for number, line in enumerate(_MONTH_LINES.strip().splitlines(), 1) for word in line.split()
 }
+_MONTH_FIELDS: Final = frozenset(
+    map(fold, ("month", "monat", "mois", "mes", "mese", "maand", "månad", "miesiąc", "месяц"))
+)
+_IN_A_YEAR: Final = 12
+_ZERO: Final = frozenset(("0", "zero"))
+
+
+def read_month(text: str, hints: Hints) -> int | None:
+    """Return the number of a month in words, if the name or description of its field asks for a month, counted from 1.
+
+    >>> [read_month("août", Hints(("month",), most=most)) for most in (None, 12, 11)]
+    [8, 8, None]
+    """
+    words = hints.described.union(hints.names)
+    asks = hints.most in (None, _IN_A_YEAR) and _ZERO.isdisjoint(words)
+    return MONTHS.get(text.casefold().rstrip(".")) if asks and not _MONTH_FIELDS.isdisjoint(words) else None
+
+
 _DAY_LINES: Final = """
 monday mon montag lundi lunes lunedì maandag понедельник 月 月曜日 星期一 周一
 tuesday tue tues dienstag mardi martes martedì dinsdag вторник 火 火曜日 星期二 周二

@@ -454,6 +454,59 @@ def test_the_currency_of_a_price_per_unit_is_the_one_that_the_description_states
     assert given(reading(said, Annotated[float, Field(description=described)], name), name) == meant
 
 
+@pytest.mark.parametrize(
+    ("field", "said", "meant"),
+    [
+        (int, "août", 8),
+        (int, "Sept.", 9),
+        (Annotated[int, Field(ge=1, le=12)], "May", 5),
+        (Annotated[int, Field(ge=0, le=11)], "May", "refused"),
+        (Annotated[int, Field(description="0 is January")], "May", "refused"),
+        (int, "May 2026", "refused"),
+    ],
+)
+def test_a_month_by_its_name_is_its_number_if_months_are_counted_from_one(field: Any, said: str, meant: Any) -> None:
+    assert given(reading(said, field, "month"), "month") == meant
+    assert given(reading(said, field, "day"), "day") == "refused"
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ({"1": "tea", "2": "milk"}, ["tea", "milk"]),
+        ({"0": "tea", "1": "milk"}, ["tea", "milk"]),
+        ({"1": "tea", "3": "milk"}, "refused"),
+        ({"2": "tea", "1": "milk"}, "refused"),
+        ({"2": "tea", "3": "milk"}, "refused"),
+        ({"1": 4, "2": 5}, "refused"),
+        ("- tea\n- milk, cold", ["tea", "milk, cold"]),
+        ("• tea\n• milk", ["tea", "milk"]),
+        ("1. tea\n2. milk", ["tea", "milk"]),
+        ("1. tea\n3. milk", "refused"),
+        ("- tea\n- milk\n- ...", "refused"),
+        ("- tea\nmilk\n- jam", "refused"),
+        ("Drinks:\n- tea\n- milk", "refused"),
+        ("- tea\n- milk\n\nand others", "refused"),
+        ("tea\nmilk", "refused"),
+    ],
+)
+def test_numbered_members_and_lines_with_bullets_are_the_items_of_a_list(said: Any, meant: Any) -> None:
+    assert given(reading(said, list[str])) == meant
+
+
+def test_undefined_leaves_out_an_optional_field_that_may_not_be_null() -> None:
+    class Member(BaseModel):
+        name: str
+        title: str = "none"
+        left: date | None = None
+
+    outcome = read("{name: 'Ann', title: undefined, left: undefined}", Member)
+    assert outcome.value == Member(name="Ann")
+    assert ("no-value", "$.title") in [(repair.code, repair.path) for repair in outcome.repairs]
+    assert isinstance(read("{name: undefined, title: 'Dr.'}", Member), Rejected)
+    assert isinstance(read("{name: 'Ann', title: null}", Member), Rejected)
+
+
 def test_a_percent_sign_fits_the_scale_of_the_field() -> None:
     assert given(reading("85%", Annotated[float, Field(le=100)])) == 85
     assert given(reading("1%", Annotated[float, Field(le=1)])) == 0.01

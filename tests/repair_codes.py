@@ -98,6 +98,7 @@ EXAMPLES: dict[str, Example] = {
     "missing-comma": Example('{"a": 1 "b": 2}'),
     "missing-colon": Example('{"a" 1}', has(a=INT)),
     "odd-colon": Example('{"a" = 1}', has(a=INT)),
+    "odd-bracket": Example('｛"a": 1｝', has(a=INT)),
     "missing-closer": Example('{"a": [1, 2}'),
     "wrong-closer": Example('{"a": [1, 2}}', has(a=INTS)),
     "extra-closer": Example('{"a": {"b": 1]}}'),

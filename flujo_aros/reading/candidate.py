@@ -940,6 +940,31 @@ def _frames(prefix: str, start: int, depth: int, shape: Shape) -> list[Frame]:
     return frames if len(frames) == depth else []
 
 
+def read_begun(text: str) -> Any:
+    """Return the complete parts of a JSON value that breaks off, or None if it is not JSON up to there.
+
+    >>> read_begun('{"name": "Ann", "tags": ["a", "b')
+    {'name': 'Ann', 'tags': ['a']}
+    """
+    try:
+        return jiter.from_json(text.encode(), partial_mode=True)
+    except ValueError:
+        return None
+
+
+def agrees(begun: object, whole: object) -> bool:
+    """Return whether a JSON value may go on from what was begun.
+
+    >>> [agrees({"a": [1]}, whole) for whole in ({"a": [1, 2], "b": 3}, {"a": [2]})]
+    [True, False]
+    """
+    if is_dict(begun) and is_dict(whole):
+        return all(key in whole and agrees(value, whole[key]) for key, value in begun.items())
+    if is_list(begun) and is_list(whole):
+        return len(begun) <= len(whole) and all(map(agrees, begun, whole))
+    return begun == whole and isinstance(begun, bool) == isinstance(whole, bool)
+
+
 def _items_read(frames: list[Frame], before: list[int], parser: Parser) -> str:
     """Return the items that the parser read until it stopped, written as JSON."""
     still_open, out = len(parser.stack), ""

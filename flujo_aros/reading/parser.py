@@ -67,6 +67,7 @@ _CLOSERS_OF_LINE: Final = grammar.expression(r"(?:[ \t]*[}\]])+[ \t]*\Z")
 _EXPRESSION: Final = grammar.expression(r"(?<!\\)\$\{")
 """The beginning of an expression in a template string of JavaScript."""
 _NOTHING_FOLLOWS: Final = grammar.expression(r"\s*(?:```|~~~|\Z)")
+_REPLY_ENDS: Final = grammar.expression(r"[}\]\s]+(?:```\s*)?\Z")
 _MOST_CLOSERS: Final = 3
 """A text that lacks this many closing brackets at its end was cut, whatever the provider reports."""
 _LOOK: Final = 20_000
@@ -717,7 +718,8 @@ class Parser:
         for code, risk, start, stop, after in end.edits:
             inside = self.text[end.start : end.stop]
             quotes = self.text[end.start - 1 : end.start], self.text[end.after - 1 : end.after]
-            if strings.is_doubtful(code, inside, quotes, element=self.stack[-1].kind != OBJECT):
+            doubtful = strings.is_doubtful(code, inside, quotes, element=self.stack[-1].kind != OBJECT)
+            if doubtful and not (code == "inner-quote" and self._ends_surely(end, inside)):
                 after_blanks = self._blank_end(end.after)
                 self._await_character(after_blanks)
                 if after_blanks == len(self.text):
@@ -725,6 +727,18 @@ class Parser:
                     raise self._stop(words, "truncated", Reason.TRUNCATED, at=start)
                 raise self._stop("a quote that may be inside the string or may end it", "unsure-quotes", at=start)
             self._log(code, risk, start, stop, after)
+
+    def _ends_surely(self, end: StringEnd, inside: str) -> bool:
+        """Return whether several lines with quotes, such as code, can only be one string: the quotes on each line are
+        in pairs, none encloses a key, and a declared key or the end of the reply follows.
+        """
+        frame, after = self.stack[-1], self._blank_end(end.after)
+        if self.growing or frame.kind != OBJECT or frame.key not in frame.keys or not strings.has_paired_lines(inside):
+            return False
+        if self.text[after : after + 1] != ",":
+            return _REPLY_ENDS.match(self.text, after) is not None
+        ahead = self._look_for_key(after + 1)
+        return ahead is not None and frame.shape.knows(ahead["q"] or "")
 
     def _decode(self, end: StringEnd, shape: Shape) -> str:
         raw = self.text[end.start : end.stop]

@@ -53,9 +53,11 @@ from flujo_aros.reading.candidate import (
     Following,
     Region,
     accept_spliced,
+    agrees,
     iter_splices,
     judge,
     judge_json,
+    read_begun,
     read_scalars,
     read_strict,
     reject_above_ceiling,
@@ -143,6 +145,30 @@ _MORE_JSON: Final = expression(r"\s*(?:,\s*[\"{\[]|[{}\[\]])")
 _EMPTY: Final = expression(r"[{}\[\]\s]*")
 
 _QUOTES: Final = "\"'“”‘’«»„"
+
+_BLANK_LINE: Final = expression(r"\n[ \t]*\n\s*")
+_OBJECT_ON_LINE: Final = expression(r"^[ \t]*\{", re.M)
+_BROKE_OFF: Final = expression(
+    r"(?:(?:sorry|oops|apologies|my apologies|désolée?|lo siento|perdón)\b[^\w\n]{0,3}\s?)?"
+    r"(?:that|it|this|(?:my|the) (?:last |previous )?(?:answer|reply|response|output|json)|la réponse|la respuesta)?"
+    r" ?(?:was|got|is|a été|se)? ?(?:cut off|cut short|interrupted|truncated|incomplete|coupée|interrompue|cortó)"
+    r"[.!:;,–—-]{0,2}\s*",
+    re.I,
+)
+"""A sentence which says that the answer before it broke off."""
+_WIDE: Final = expression(r"[｛｝［］＂]")
+_STRING_OR_WIDE: Final = expression(
+    r"\\.|\"(?:[^\"\\]|\\.|(?!))*+\"|“[^“”]*+”|＂(?P<quoted>[^＂\"\\]*+)＂|(?P<wide>[｛｝［］])", re.S
+)
+_NARROW: Final = str.maketrans("｛｝［］", "{}[]")
+
+
+def _as_narrow(found: re.Match[str]) -> str:
+    """Return a string or a bracket with ASCII quotes or brackets around the same characters."""
+    return (
+        f'"{found["quoted"]}"' if found["quoted"] is not None else found[0].translate(_NARROW if found["wide"] else {})
+    )
+
 
 NOTATIONS: Final = {
     "key-value-lines": read_lines,
@@ -249,6 +275,8 @@ class Search(Generic[T]):
             self._read_only_fence,
             self._read_encoded,
             self._choose_bracketed,
+            self._read_restart,
+            self._read_wide,
             self._read_only_field,
             self._read_call,
             self._read_quoted,
@@ -1035,6 +1063,32 @@ class Search(Generic[T]):
             return self._decide_single(self._adopt(Candidate(start, start, LINES), outcome, end, code))
         draft = None if outcome.draft is None else Draft(outcome.draft.value, (start, end))
         return replace(outcome, text=self.text, draft=draft) if outcome.reason is not Reason.NO_JSON else None
+
+    def _read_restart(self) -> Reading[T] | None:
+        """Read the complete answer after the beginning of the same answer, which broke off before a blank line."""
+        broken = self.found[0] if self.found and self.nested < NESTED else None
+        if broken is None or broken.rank == INLINE or find_json_end(self.text, broken.start) is not None:
+            return None
+        gap = _BLANK_LINE.search(self.text, broken.start)
+        starts = (
+            [found.end() - 1 for found in _OBJECT_ON_LINE.finditer(self.text, gap.end())] if gap is not None else []
+        )
+        end = find_json_end(self.text, starts[0]) if len(starts) == 1 else None
+        if gap is None or end is None:
+            return None
+        begun = read_begun(self.text[broken.start : gap.start()])
+        if not begun or not agrees(begun, parse_json(self.text[starts[0] : end])):
+            return None
+        said = _BROKE_OFF.match(self.text, gap.end())
+        rest = said.end() if said is not None else gap.end()
+        return self._read_within(self.text[rest:], broken.start, len(self.text), "picked-last")
+
+    def _read_wide(self) -> Reading[T] | None:
+        """Read JSON whose brackets are full-width outside its strings: `｛“a”：1｝`."""
+        if self.nested >= NESTED or not _WIDE.search(self.text):
+            return None
+        written = _STRING_OR_WIDE.sub(_as_narrow, self.text)
+        return None if written == self.text else self._read_within(written, 0, len(self.text), "odd-bracket")
 
     def _read_call(self) -> Reading[T] | None:
         """Read an answer in Python: calls of the contract's own models, with keyword arguments."""

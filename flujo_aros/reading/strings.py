@@ -519,6 +519,20 @@ def is_doubtful(code: str, text: str, quotes: tuple[str, str], *, element: bool)
     return code == "missing-quote" and _may_have_ended_earlier(text, quotes[0])
 
 
+def has_paired_lines(text: str) -> bool:
+    r"""Return whether a text has several lines and all quotes in it are in pairs that begin and end on one line, as in
+    code, with neither keys nor escapes.
+
+    >>> [has_paired_lines(text) for text in ('if x:\n  print("a", "b")', 'x\nprint("a")", "b')]
+    [True, False]
+    """
+    return "\n" in text and "\\" not in text and not _KEY_INSIDE.search(text) and _PAIRED.match(text) is not None
+
+
+_KEY_INSIDE: Final = expression(r"[\"“”]\s*:")
+_PAIRED: Final = expression(r"(?:[^\"]*+(?<![^\s(\[{,=+<>!])\"[^\"\n]*+\"(?![^\s)\]},.+;!?])|(?!))*+[^\"]*+\Z")
+
+
 def _may_have_ended_earlier(text: str, quote: str) -> bool:
     """Return whether a string without its closing quote may have ended earlier, at a quote, bracket or separator."""
     return (

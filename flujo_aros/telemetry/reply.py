@@ -313,6 +313,7 @@ WHY: Final = {
     "missing-comma": "The comma between two members was missing.",
     "missing-colon": "The colon between a key and its value was missing.",
     "odd-colon": "Another character was used as a colon.",
+    "odd-bracket": "Other characters were used as brackets or quotes.",
     "missing-closer": "A bracket was never closed.",
     "wrong-closer": "A bracket was closed by one of a different kind.",
     "extra-closer": "There was an extra closing bracket.",

@@ -733,3 +733,70 @@ def _tree(node: Node) -> Any:
     elif node.kind == ARRAY:
         parts = [_tree(item) for item in node.value]
     return node.kind, parts, node.start, node.end
+
+
+PERSON = {
+    "type": "object",
+    "properties": {
+        "姓名": {"type": "string"},
+        "年龄": {"type": "integer"},
+        "语言": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["姓名", "年龄"],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("｛“姓名”：“张伟”，“年龄”：32｝", {"姓名": "张伟", "年龄": 32}),
+        ('好的：\n\n{"姓名"："张伟"，"年龄"：32，"语言"：["中文"］｝', {"姓名": "张伟", "年龄": 32, "语言": ["中文"]}),
+        ("｛＂姓名＂：＂张伟＂，＂年龄＂：３２｝", {"姓名": "张伟", "年龄": 32}),
+        ('｛"姓名": "张｛伟｝：“，”", "年龄": 32｝', {"姓名": "张｛伟｝：“，”", "年龄": 32}),
+        ("｛“姓名”：“张伟”｝", None),
+        ("｛“姓名”：“张伟”，“年龄”：3", None),
+        ("参见［1］｛年龄｝", None),
+    ],
+)
+def test_full_width_punctuation_is_read_as_json_except_in_strings(text: str, value: Any) -> None:
+    outcome = read(text, PERSON)
+    assert (outcome.value if isinstance(outcome, Accepted) else None) == value
+
+
+CODE = {
+    "type": "object",
+    "properties": {"language": {"type": "string"}, "code": {"type": "string"}},
+    "required": ["language", "code"],
+}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'print("a", "b")\nprint("c " + name)',
+        'if x == "a" or x:\n  y = f("b", "c")',
+        'say "a"\nthen "b"',
+    ],
+)
+def test_code_in_a_string_needs_no_escapes_if_its_end_is_certain(code: str) -> None:
+    whole = {"language": "python", "code": code}
+    for text in (
+        f'{{"language": "python", "code": "{code}"}}',
+        f'{{"code": "{code}",\n"language": "python"}}',
+        f'```json\n{{"language": "python", "code": "{code}"\n}}\n```',
+    ):
+        assert read(text, CODE).value == whole
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'd = {"a": 1,\n "b": 2}',  # what looks like a key may be one
+        'print("a")", "b\nc',
+        'print("a",\n"b")", "c',
+        'print("a\\n")\nprint("b", "c")',  # whether the escape is one of the code or of JSON is unknown
+        '"a"\n"b", "c',
+    ],
+)
+def test_code_in_a_string_is_rejected_if_it_may_have_ended_earlier(code: str) -> None:
+    assert isinstance(read(f'{{"language": "python", "code": "{code}"}}', CODE), Rejected)

@@ -514,6 +514,26 @@ def test_a_key_with_another_prefix_is_not_part_of_a_flattened_object() -> None:
     assert read('{"seat_row": 3}', schema).value == {"seat": {"row": 3}}
 
 
+@pytest.mark.parametrize(
+    ("begun", "between", "is_read"),
+    [
+        ('{"number": "LH 12", "sta', "Sorry, that was cut off. Here it is again in full:", True),
+        ('{"number": "LH 12", "status": "del', "La réponse a été coupée.", True),
+        ('{\n  "number": "LH 12",\n  "status":', "Here is the complete answer:", True),
+        ('{"number": "LH 13", "sta', "Sorry, that was cut off. Here it is again in full:", False),
+        ('{"number": "LH 12", "status": "boarding", "ga', "Sorry, that was cut off. Here it is again:", False),
+        ('{"number": "LH 12", "sta', "Sorry, that was cut off. The status is a guess:", False),
+        ('{"number": "LH 12", "sta', "Here is an example of the format:", False),
+    ],
+)
+def test_an_answer_that_broke_off_may_start_again_if_both_agree(begun: str, between: str, *, is_read: bool) -> None:
+    whole = '{"number": "LH 12", "status": "delayed"}'
+    outcome = read(f"{begun}\n\n{between}\n\n{whole}", Flight)
+    assert isinstance(outcome, Accepted) == is_read
+    assert isinstance(read(f"{begun}\n\n{between} {whole}", Flight), Rejected)  # in a sentence
+    assert isinstance(read(f"{begun}\n\n{between}\n\n{whole}\n\n{whole[:30]}", Flight), Rejected)
+
+
 class Circle(BaseModel):
     radius: float
 

@@ -197,7 +197,7 @@ class StepResult(Generic[T_co]):
     def _refusal(self) -> OutputError:
         rejected = rejection_of(self.outcome)
         tried = tuple(stage.stage for stage in self.stages)
-        after = f" (tried: {', '.join(tried)})" if tried else ""
+        after = f"; tried: {', '.join(tried)}" if tried else ""
         reason = self.error if rejected is None else rejected.outline()  # an error message never quotes a model
         why = f": {reason}" if reason else ""
         message = f"step {self.name!r} has no value: {self.status.value}{why}{after}"

@@ -25,6 +25,7 @@ from flujo_aros import (
     Usage,
     UsageError,
 )
+from flujo_aros.outcome import StageRecord
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot
 from flujo_aros.pipeline.results import BodyResult, OnDegraded, Work
 from flujo_aros.pipeline.values import SharedContext
@@ -57,6 +58,14 @@ def test_a_rejected_step_fails_and_its_value_raises_with_all_details():
         _ = result.value
     assert (caught.value.step, caught.value.reason, caught.value.texts) == ("a", Reason.INVALID, ("n is many",))
     assert caught.value.raw_matched == "many"
+
+
+def test_the_error_of_a_step_ends_with_the_stages_that_were_tried():
+    with Slot("a", "step", None) as slot:
+        slot.report(Settlement(REJECTED, stages=(StageRecord("retry", "rejected", "invalid", 1),)))
+    with pytest.raises(OutputError) as caught:
+        _ = slot.result.value
+    assert str(caught.value) == "step 'a' has no value: failed: invalid (type at $.n); tried: retry"
 
 
 @pytest.mark.parametrize(

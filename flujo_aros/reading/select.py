@@ -126,6 +126,12 @@ _SHOWS_FORM: Final = expression(
     re.I,
 )
 _SHOWS_CALL: Final = expression(r"^[ \t]*#[^\n]*\w\(|=\s*[\"'](?:\.\.\.|…)[\"']", re.M)
+_PRINTS: Final = expression(
+    r"^(?:print|console\.log)\((?:json\.dumps\(|JSON\.stringify\()?[A-Za-z_]\w{0,60}"
+    r"(?:,[ ]?(?:[a-z_]{1,20}=\w{1,20}|null,[ ]?\d)){0,4}\){1,2};?[ \t]*$",
+    re.M,
+)
+"""A statement that prints the answer, `print(json.dumps(result, indent=2))`, and says nothing about it."""
 _DECLINED: Final = expression(
     rf"\b(?:{_UNABLE}|I(?:['’]m| am) (?:sorry|unable|not able)|as an AI\b|I['’]d rather not"
     r"|I (?:will not|apologi[sz]e|refuse)|lo siento|es tut mir leid|je (?:ne peux pas|suis désolé)"
@@ -1352,7 +1358,10 @@ class Search(Generic[T]):
         comments = [self.text[e.start : e.end] for e in edits if e.code == "comment"] if edits else []
         if comments and (said := remainder.contradiction_in("\n".join(comments), answer)) is not None:
             return said
-        return remainder.prose_rest(self.text[: self.scanner.ended_at], span, others, answer)
+        text = self.text[: self.scanner.ended_at]
+        if "(" in text[candidate.end :]:
+            text = _PRINTS.sub(lambda found: " " * len(found[0]), text)
+        return remainder.prose_rest(text, span, others, answer)
 
     # --- rejecting --------------------------------------------------------------------------------------------
 

@@ -99,6 +99,7 @@ _LEAST_EQUAL: Final = 8
 """The number of equal items at the end of a list that is a repetition."""
 _LONGEST_ITEM: Final = 400
 _SEVERAL_WORDS: Final = expression(r"[^\W\d_]{2}\W+[^\W\d_]{2}")
+_A_WORD: Final = expression(r"[^\W\d_]{3}")
 _MAY_REPEAT: Final = word_set(
     "line lines lyrics verse verses refrain chorus song log logs output messages events history sequence readings"
     " samples measurements scores states cells grid map tiles frames slots pattern"
@@ -134,6 +135,7 @@ def repeats_item(items: list[Any], element: Shape, names: Iterable[str]) -> bool
         has_text = element.choices is None and _SEVERAL_WORDS.search(last) is not None
     else:
         has_text = is_dict(last) and any(
-            isinstance(said, str) and said and element.member(key).choices is None for key, said in last.items()
+            isinstance(said, str) and _A_WORD.search(said) and element.member(key).choices is None
+            for key, said in last.items()
         )
     return has_text and _MAY_REPEAT.isdisjoint(names) and all(item == last for item in items[-_LEAST_EQUAL:])

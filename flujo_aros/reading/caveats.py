@@ -501,7 +501,7 @@ _CAVEATS: Final = _rules(
     "CONFLICT FIELD/VALUE/THIS/ANSWER !NOT",
     # "Emin değilim", "Tyvärr blev postnumret fel"
     "DOUBTFUL !NOT/EMPTY_FIELD",
-    "UNSURE I !YOU/GET",
+    "UNSURE I/OF_WRITER !YOU/GET",
     "UNKNOWN I !YOU",
     "WRONG_FIELD !SPEC",
     "RECHECK",
@@ -541,8 +541,9 @@ _COMMON: Final = 5
 """The number of letters that two forms of a word have in common."""
 
 
-def caveat_in(text: str, tagger: Callable[[], Tagger]) -> str | None:
-    """Return the first sentence of a text that says why the answer cannot be trusted, or None.
+def caveat_in(text: str, tagger: Callable[[], Tagger], *, of_writer: bool = False) -> str | None:
+    """Return the first sentence of a text that says why the answer cannot be trusted, or None. `of_writer` says that
+    it speaks for the writer without saying *I*, as a comment in the answer does.
 
     >>> answer = Tagger([Field("price", "number", 540), Field("vendor", "empty")])
     >>> caveat_in("I kept it short. The price service timed out.", lambda: answer)
@@ -557,7 +558,7 @@ def caveat_in(text: str, tagger: Callable[[], Tagger]) -> str | None:
     for sentence in SENTENCE.split(text[:_MOST_TEXT]):
         words = _LEXICON.words_in(sentence.lower())
         may_be = not all(map(_STRONG.isdisjoint, map(_LEXICON.classes_of, words)))
-        if may_be and _is_caveat(sentence, tagger()):
+        if may_be and _is_caveat(sentence, tagger(), _WRITER if of_writer else _NO_CLASS):
             return sentence
     return None
 
@@ -585,10 +586,13 @@ _NOT_KNOWN: Final = frozenset(
 )
 
 
-def _is_caveat(sentence: str, answer: Tagger) -> bool:
-    """Return whether a sentence fits a rule, and no exemption."""
+_WRITER: Final = frozenset(("OF_WRITER",))
+
+
+def _is_caveat(sentence: str, answer: Tagger, known: frozenset[str]) -> bool:
+    """Return whether a sentence fits a rule, and no exemption. `known` are classes that hold without a word."""
     words = _read(sentence, answer)
-    present = _facts(answer).union(*words)
+    present = _facts(answer).union(known, *words)
     if "IF" in words[0]:
         present |= {"IN_A_CONDITION"}
     for pair in _PAIRS:

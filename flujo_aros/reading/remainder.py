@@ -31,7 +31,7 @@ from flujo_aros.reading.disowned import MAY_DISOWN, disowned_in, is_sample
 from flujo_aros.reading.grammar import CJK, SENTENCE, SHORT_COMMENT, expression
 from flujo_aros.reading.omissions import MAY_OMIT, announces_more, holds_list, omission_in
 from flujo_aros.reading.remarks import MAY_REMARK, correction_in, doubt_in, remark_in
-from flujo_aros.reading.scalars import WORD, name_words, other_unit
+from flujo_aros.reading.scalars import WORD, in_other_unit, is_unit, name_words, other_unit
 from flujo_aros.reading.scanner import CODE_FENCES
 from flujo_aros.reading.tagger import Tagger, fields_of, may_claim, numbers_meant, other_spellings
 
@@ -302,8 +302,10 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], answer: Answer) 
         found = disowned and f"the text next to it says that it is not the answer: {_excerpt(disowned, 0)!r}"
     if found is None and before:
         found = _denied_before(before, answer)
-    if found is None and "=" in before + behind:
-        found = _result_beside(f"{mask_reasoning(before, unopened=True)}\n{behind}", answer)
+    if found is None and (before or behind):
+        around = f"{mask_reasoning(before, unopened=True)}\n{behind}"
+        found = ("=" in around and _result_beside(around, answer)) or _concluded(before, answer)
+        found = found or _unit_beside(around, answer)
     return None if found is None else Issue("$", "leftover", found)
 
 
@@ -509,6 +511,45 @@ def _result_beside(prose: str, answer: Answer) -> str | None:
     return f"the text next to it computes another number: {_excerpt(last[0], 0)!r}"
 
 
+def _concluded(before: str, answer: Answer) -> str | None:
+    """Return the conclusion before a value, also of its reasoning, that gives a field another value."""
+    sentences = [each for each in SENTENCE.split(_CLOSING_TAG.sub("\n", before[-2 * _NEAR :])) if has_words(each)]
+    if sentences and sentences[-1].rstrip()[-1:] in _COLONS:
+        del sentences[-1]
+    if not sentences or not _CONCLUDES.search(sentences[-1]):
+        return None
+    name = contradicted_by(sentences[-1], answer.tagger())
+    return None if name is None else f"the text before it gives {name!r} another value: {_excerpt(sentences[-1], 0)!r}"
+
+
+_CONCLUDES: Final = expression(
+    r"\b(?:so|thus|therefore|hence|final|finally|conclusion|also|daher|somit|folglich|donc|ainsi|por (?:lo )?tanto"
+    r"|así que|quindi|perciò|portanto|logo|dus|więc|zatem|значит|итак|поэтому)\b|因此|所以|よって|したがって|따라서",
+    re.I,
+)
+
+
+def _unit_beside(prose: str, answer: Answer) -> str | None:
+    """Return a number of the value that the text next to it states in another unit than the field: `90 minutes` next
+    to `duration_hours`.
+    """
+    amounts = {
+        (number, found[2]) for found in _AMOUNT.finditer(prose[-_MOST_PROSE:]) for number in numbers_meant(found[1])
+    }
+    for name, parts in answer.leaves.items() if amounts else ():
+        field = answer.shape.name_of(name) or name
+        held = {part for part in parts if part.__class__ in (int, float) and abs(part) > _COMMON_NUMBER}
+        units = {unit for number, unit in amounts if number in held and is_unit(unit)}
+        if units and all(in_other_unit(field, unit) for unit in units):
+            return f"the text next to it states it in another unit than {field!r}: {min(units)!r}"
+    return None
+
+
+_COMMON_NUMBER: Final = 4
+"""Numbers up to this one are often of something else."""
+_AMOUNT: Final = expression(r"(?<![\w.,])(\d[\d.,]{0,20})\s?([^\W\d]{1,12})\b")
+
+
 def _numbers_said(prose: str) -> set[float]:
     """Return the numbers in a text, in digits or in words."""
     said = {number for each in _NUMBER.findall(prose) for number in numbers_meant(each)}
@@ -670,7 +711,7 @@ def contradiction_in(comments: str, answer: Answer) -> Issue | None:
     said = _COMMENTED_OUT.sub("", _MARKS.sub("", comments))
     if not (MAY_REMARK.may_match(said) or MAY_BE_CAVEAT.may_match(said) or may_claim(said, answer.shape.named)):
         return None
-    doubted = doubt_in(said, answer.tagger, named=True) or caveat_in(said, answer.tagger)
+    doubted = doubt_in(said, answer.tagger, named=True) or caveat_in(said, answer.tagger, of_writer=True)
     if doubted is not None:
         return Issue("$", "leftover", f"a comment says that it is not to be trusted: {_excerpt(doubted, 0)!r}")
     claim = _claim_in(said, answer)

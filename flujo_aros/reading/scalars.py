@@ -308,7 +308,16 @@ FORMS: Final = (
     (expression(r"0\d+(?:\.\d+)?\Z", re.A), "", ("leading-zeros",)),
 )
 """Formats of digits: the separators to drop, and the codes. A comma that remains is a decimal comma."""
-_THOUSAND_OR_POINT: Final = expression(r"[1-9]\d{0,2}\.\d{3}\Z", re.A)
+_THOUSAND_OR_POINT: Final = expression(r"[1-9]\d{0,2}[.,]\d{3}\Z", re.A)
+_DECIMAL_COMMA_WORDS: Final = (
+    "altezza altura au aus aux ağırlık bedrag betrag breite cantidad cena coste costo coût custo das de del "
+    "della delle dem den der des di du een el et fiyat fläche für gewicht gli hauteur het hoogte höhe il "
+    "im importe kosten kwota la las le lengte les lo longitud longueur los lunghezza länge menge mit montant "
+    "nach para poids por precio preis prezzo preço prijs prix quantidade quantità quantité "
+    "summe superficie sur tutar umsatz und valeur van von voor waga wert wysokość y вес высота сумма цена"
+)
+_DECIMAL_COMMA: Final = frozenset(_DECIMAL_COMMA_WORDS.split())
+"""Words of names and descriptions in languages that write 1.5 as `1,5`, so that `1.250` and `1,250` mean two things."""
 _NO_CENTS: Final = expression(r"(?<=\d)[.,] ?[-–—](?!\d)")
 """A price without cents: `5,- €`."""
 _LABEL: Final = expression(
@@ -321,13 +330,15 @@ def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
     text = raw.strip()
     if len(text) > MAX_DIGITS:
         return None
-    if (plain := read_number(text)) is not None:
+    if (plain := read_number(text)) is not None and not _is_thousand_or_point(text, hints):
         return Amount(text.replace(",", "").lstrip("+").removesuffix("."), (plain.code,) if plain.code else ())
     if _HEX.match(text):
         return Amount(str(int(text, 16)), ("hex-number",))
     if hints.spelled and text[:1].isalpha() and (number := number_in_words(text)) is not None:
         return Amount(str(number), ("numeral",))
     text, codes = _normalize_digits(text)
+    if _is_thousand_or_point(text, hints):
+        return None
     if len(text) > _MAX_WORDS and _PLAIN.match(text.lstrip("+-")) is None:
         return None
     for mark in ("**", "__", "`", "*", '"', "'"):
@@ -340,6 +351,13 @@ def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
     if found is None or not isfinite(float(found.digits)):
         return None
     return Amount(found.digits, (*codes, *found.codes))
+
+
+def _is_thousand_or_point(text: str, hints: Hints) -> bool:
+    """Return whether digits mean two numbers in the language of the field: `1.250` in German."""
+    return _THOUSAND_OR_POINT.match(text) is not None and not _DECIMAL_COMMA.isdisjoint(
+        hints.described.union(hints.names)
+    )
 
 
 def announced(text: str) -> str:
@@ -384,7 +402,7 @@ def _amount(text: str, hints: Hints) -> Amount | None:
     behind = _behind(before.strip(), after, hints) if read is not None else None
     if read is None or behind is None:
         return None
-    if behind.codes and _THOUSAND_OR_POINT.match(body):
+    if behind.codes and "." in body and _THOUSAND_OR_POINT.match(body):
         return None  # `€1.200` is 1200 in some countries and 1.2 in others
     digits = f"{'-' if '-' in (sign, inner_sign) else ''}{read.digits}"
     if behind.factor != 1:
@@ -570,6 +588,28 @@ def other_unit(words: AbstractSet[str], unit: str) -> bool:
         return False
     currencies = {_SIGNS[word] for word in words & _SIGNS.keys()}
     return bool(currencies) and _SIGNS[unit] not in currencies
+
+
+def in_other_unit(name: str, unit: str) -> bool:
+    """Return whether a unit measures what a field does, but is not the one in its name.
+
+    >>> [in_other_unit("duration_hours", unit) for unit in ("minutes", "hours", "km")]
+    [True, False, False]
+    """
+    units, said = _units_of(Hints(tuple(name_words(name)))), _GROUPS.get(fold(unit), set[str]())
+    if not units or not said or not units.isdisjoint(said):
+        return False
+    return any(not (kind.isdisjoint(units) or kind.isdisjoint(said)) for kind in _QUANTITIES)
+
+
+_QUANTITIES: Final = tuple(
+    frozenset().union(*(_GROUPS[unit] for unit in units.split()))
+    for units in (
+        "ns us ms s min h d wk month y", "mcg mg g kg t lb oz", "mm cm m km in ft yd mi", "ml cl l", "m2 sqft ha",
+        "c f kelvin", "kmh mph kn", "b kb mb gb tb",
+    )
+)  # fmt: skip
+"""The units of time, mass, length, volume, area, temperature, speed and data."""
 
 
 def is_unit(word: str) -> bool:

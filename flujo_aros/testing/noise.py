@@ -232,7 +232,7 @@ def _comments(value: Json, rng: random.Random) -> str | None:
     if len(lines) < 3:
         return None
     at = rng.randrange(1, len(lines) - 1)
-    lines[at] += rng.choice(["  // as stated in the text", "  /* not sure */", "  # from the mail"])
+    lines[at] += rng.choice(["  // as stated in the text", "  /* second page */", "  # from the mail"])
     return "\n".join(lines)
 
 

@@ -27,6 +27,12 @@ def reply(said: str, answer: str = ANSWER) -> Any:
     return read(f"```json\n{answer}\n```\n\n{said}", SCHEMA)
 
 
+@pytest.mark.parametrize("comment", ["not sure", "niet zeker, volgens de laatste mail nog niet", "не уверен"])
+def test_a_comment_that_is_not_sure_speaks_for_the_writer(comment: str) -> None:
+    answer = ANSWER.replace(', "vendor"', f', // {comment}\n"vendor"')
+    assert isinstance(read(answer, SCHEMA), Rejected)
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -1644,3 +1644,19 @@ def test_a_list_that_may_repeat_its_items_is_read(name: str, item: object) -> No
 
 def test_a_choice_may_be_repeated() -> None:
     assert given(reading(["in stock"] * 9, list[Literal["in stock", "sold out"]])) == ["in stock"] * 9
+
+
+@pytest.mark.parametrize(
+    ("name", "described"),
+    [("gewicht", ""), ("weight", "Gewicht in Kilogramm"), ("poids_kg", ""), ("peso_kg", "precio por unidad")],
+)
+def test_three_digits_behind_a_comma_or_point_mean_two_numbers_in_languages_with_a_decimal_comma(
+    name: str, described: str
+) -> None:
+    schema = {"type": "object", "properties": {name: {"type": "number", "description": described}}, "required": [name]}
+    for written in ("1.250", "1,250"):
+        assert isinstance(read(json.dumps({name: written}), schema), Rejected)
+    for written, number in (("1.250,5", 1250.5), ("1,25", 1.25), ("12.5", 12.5), ("1.250.000", 1250000)):
+        outcome = read(json.dumps({name: written}), schema)
+        assert isinstance(outcome, Accepted)
+        assert outcome.value == {name: number}

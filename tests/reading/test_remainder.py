@@ -710,6 +710,38 @@ def test_a_value_that_a_reply_only_shows_is_not_an_answer(text: str) -> None:
     refused(text)
 
 
+class Task(BaseModel):
+    code: str
+    duration_hours: float
+
+
+TASK = '{"code": "M25.562", "duration_hours": 90}'
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The meeting takes 90 minutes.",
+        "<think>It starts at one. So the final code is M25.561.</think>",
+        "I looked twice. Therefore the duration is 80 hours.",
+    ],
+)
+def test_a_conclusion_or_a_unit_before_the_value_that_contradicts_it_rejects_the_reply(said: str) -> None:
+    assert refused(f"{said}\n\n{TASK}", Task).reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "That is 90 hours, or 5400 minutes.",
+        "<think>So the final code is M25.562.</think>",
+        "So here is the task, in hours.",
+    ],
+)
+def test_a_conclusion_or_a_unit_before_the_value_that_agrees_with_it_is_harmless(said: str) -> None:
+    assert value(f"{said}\n\n{TASK}", Task)["duration_hours"] == 90
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [("Antigo", "Novo"), ("TASLAK", "DÜZELTİLMİŞ"), ("Contoh", "Baru"), ("Vecchio", "Nuovo"), ("Старый", "Новый")],

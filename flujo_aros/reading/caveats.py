@@ -370,7 +370,8 @@ _WORDS: Final = {
         противореч* yanlış hatalı karıştır* çeliş* ters fel felaktig* förväxla* motsäger 错 错误 弄反 写反 搞错 填错
         矛盾 不符 間違 誤り 誤って 逆に 違って 食い違 틀렸 틀린 잘못 뒤바뀌 바뀌었 모순 다릅니다 está_mal están_mal
         inconsistent troqué stimmt_nicht zamiast 取り違え 取り違えて off_by factor_of ho_scambiato 別人 取り違
-        confusi confuso ho_confuso""",
+        confusi confuso ho_confuso
+        door_elkaar_gehaald door_elkaar_heb_gehaald durcheinandergebracht pomieszałem pomieszałam""",
     "RIGHT": """right accurate stimmt stimmen richtig übereinstimm* juste exact* correct* coincid* cuadra esatt*
         bate certo corret* klopt juist zgadza poprawn* совпад* верн* соответств* doğru uyuş* stämmer korrekt* 对
         正确 相符 一致 正しい 合って 맞* 일치""",

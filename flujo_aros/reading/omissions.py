@@ -306,7 +306,9 @@ _ELLIPSIS: Final = expression(r"\.{3,}|…")
 _LAST_BRACKET: Final = expression(
     r"((?:\.{3,}|…)\s{0,3})?[\[(<{（【]([^\[\]()<>{}（）【】]{1,60})[\])>}）】]\.?\s{0,3}\Z"
 )
-_CUT_REMARK: Final = _rules("^ DOTS? REST/ITEM/WHOLE/SOURCE? OMIT/CUT/NEXT ~4 $", "^ DOTS $")
+_CUT_REMARK: Final = _rules(
+    "^ DOTS? REST/ITEM/WHOLE/SOURCE? OMIT/CUT/NEXT ~4 $", "^ DOTS $", "^ ~3 SPACE ~2 OMIT/CUT $"
+)
 _CUT_URL: Final = expression(
     r"(?:\w[\w+.-]{0,20}://|www\.)\S*(?:\.{3,}|…)(?:[/?&#]\S*)?\Z"  # https://host/.../x
     r"|(?:~?/(?!/)|[\w.-]{1,60}/|[A-Z]:\\|\\\\)(?:\S*[/\\])?(?:\.{3,}|…)[/\\]\S+\Z"  # /usr/.../bin
@@ -353,7 +355,7 @@ def is_shortened(text: str, names: Iterable[str]) -> bool:
 
 
 _LOST: Final = expression(r"(?:\[object \w+\](?:, ?)?)+\Z")
-_UNKNOWN_TOKEN: Final = expression(r"(?<![`'\"])(?:<unk>|\[UNK\])(?![`'\"])")
+_UNKNOWN_TOKEN: Final = expression(r"(?<![`'\"])(?:<unk>|\[UNK\]|<\|(?:endoftext|im_end|im_start|eot_id)\|>)(?![`'\"])")
 _ABOUT_TOKENS: Final = expression(r"token|vocab|<(?:pad|s|/s|mask|bos|eos|cls|sep)>|\[(?:PAD|CLS|SEP|MASK)\]", re.I)
 _ROUNDED: Final = expression(r"\d\.\d{1,5}E\+\d\d\Z", re.A)
 _CODES: Final = word_set("ean isbn gtin upc barcode imei account konto phone card id serial tracking sku")
@@ -362,7 +364,7 @@ _FEW_WORDS_OF_TEXT: Final = 5
 
 
 def has_lost_text(text: str, names: Collection[str]) -> bool:
-    """Return whether characters of a string were replaced: by `[object Object]`, the token for unknown text, the
+    """Return whether characters of a string were replaced: by `[object Object]`, a token of the model, the
     replacement character (of which longer prose may hold one), or an exponent in place of the last digits of a code.
 
     >>> [has_lost_text(text, ("ean",)) for text in ("[object Object]", "M\ufffdller", "4.00552E+12", "4005520000017")]
@@ -608,7 +610,7 @@ MAY_HOLD_OMISSION: Final = Phrases(
 )
 """Finds JSON that may hold an omission, apart from one in brackets other than parentheses."""
 MAY_LACK_TEXT: Final = Phrases(
-    r"\.\.\.|…|\\u2026|\ufffd|\\ufffd|\\uFFFD|<unk>|\[UNK\]|\[object |<!--|E\+\d",
+    r"\.\.\.|…|\\u2026|\ufffd|\\ufffd|\\uFFFD|<unk>|\[UNK\]|<\||\[object |<!--|E\+\d",
     r"\)\"|\)\.\"|\]\"|\]\.\"",
     cased=True,
 )

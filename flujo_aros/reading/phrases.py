@@ -134,6 +134,9 @@ ASKS: Final = Phrases(
     r"|ich (?:brauche|benötige)|sobald)\b",
     r"\b(?:veuillez|merci de|pouvez-vous|pourriez-vous|j'ai besoin)\b",
     r"\b(?:por favor (?:\w+ ){0,4}(?:proporcion|env|compart|incluy|adjunt|peg)\w*|puedes|podrías|necesito)\b",
+    r"\b(?:envíe?(?:me|nos)|mánde?me|páse?me|pásame|adjúnte?me|(?:me )?envie(?:-me)?|mande(?:-me)?|inviami"
+    r"|mi invii|mandami|stuur (?:mij|me)|schick(?:en sie)? mir|prześlij|wyślij|пришлите|отправьте"
+    r"|gönderin|gönderir)\b|보내\s?주",
     r"请(?:提供|给|发|分享|粘贴|告诉|补充|上传)|需要您|需要更多",
     r"(?:提供|送|教え|共有|入力|貼り付け)[^。\n]{0,6}(?:ください|いただけ|くださ)|必要です",
 )

@@ -522,6 +522,11 @@ def _concluded(before: str, answer: Answer) -> str | None:
     return None if name is None else f"the text before it gives {name!r} another value: {_excerpt(sentences[-1], 0)!r}"
 
 
+_THEN: Final = expression(
+    r"[,;]\s(?:and )?(?:so|thus|therefore|hence|also|daher|donc|por tanto|quindi|dus)\s"
+    r"(?P<said>(?![^\n]*\bwould\b).{1,200})\Z"
+)
+"""The conclusion of a sentence: `…, so the total is 4.`"""
 _CONCLUDES: Final = expression(
     r"\b(?:so|thus|therefore|hence|final|finally|conclusion|also|daher|somit|folglich|donc|ainsi|por (?:lo )?tanto"
     r"|así que|quindi|perciò|portanto|logo|dus|więc|zatem|значит|итак|поэтому)\b|因此|所以|よって|したがって|따라서",
@@ -617,7 +622,10 @@ def _rest_behind(behind: str, answer: Answer) -> str | None:
 def _claim_in(prose: str, answer: Answer) -> str | None:
     """Return which field a text gives another value, as in `gives 'total' another value: …`, or None."""
     for sentence in SENTENCE.split(prose[:_MOST_PROSE]):
-        if (name := contradicted_by(sentence, answer.tagger())) is not None:
+        name = contradicted_by(sentence, answer.tagger())
+        if name is None and (concluded := _THEN.search(sentence)) is not None:
+            name = contradicted_by(sentence[concluded.start("said") :], answer.tagger())
+        if name is not None:
             return f"gives {name!r} another value: {_excerpt(sentence, 0)!r}"
     return None
 

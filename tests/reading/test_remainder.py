@@ -742,6 +742,12 @@ def test_a_conclusion_or_a_unit_before_the_value_that_agrees_with_it_is_harmless
     assert value(f"{said}\n\n{TASK}", Task)["duration_hours"] == 90
 
 
+def test_the_conclusion_of_a_sentence_behind_the_value_may_contradict_it() -> None:
+    said = "The gate is closed and the crew has gone home, so the status is cancelled."
+    assert refused(f"{GOOD}\n\n{said}").reason is Reason.AMBIGUOUS
+    assert value(f"{GOOD}\n\nThe crew is on its way, so `cancelled` would be too strong.")["status"] == "delayed"
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [("Antigo", "Novo"), ("TASLAK", "DÜZELTİLMİŞ"), ("Contoh", "Baru"), ("Vecchio", "Nuovo"), ("Старый", "Новый")],

@@ -603,7 +603,7 @@ def in_other_unit(name: str, unit: str) -> bool:
 
 
 _QUANTITIES: Final = tuple(
-    frozenset().union(*(_GROUPS[unit] for unit in units.split()))
+    frozenset[str]().union(*(_GROUPS[unit] for unit in units.split()))
     for units in (
         "ns us ms s min h d wk month y", "mcg mg g kg t lb oz", "mm cm m km in ft yd mi", "ml cl l", "m2 sqft ha",
         "c f kelvin", "kmh mph kn", "b kb mb gb tb",

@@ -796,7 +796,7 @@ def _instead(block: type[Any], detail: ErrorDetails) -> Hint:
     meant = None
     if block is blocks.Agent and isinstance(value, str) and not key:
         meant = f"{{model: {json.dumps(value)}}}"
-        return Hint(f"; write {meant}", Suggestion(value, meant, sure=True, whole=True))
+        return Hint(f"; write {meant}", Suggestion(value, meant, sure=":" in value, whole=True))
     if isinstance(value, str) and wanted == "float_type" and (found := _DURATION.fullmatch(value.strip())):
         meant = f"{float(found['number']) * _SECONDS[found['unit'][:1] if found['unit'] != 'ms' else 'ms']:g}"
         return Hint(f"; write {meant}, in seconds", Suggestion(value, meant, sure=True, whole=True))

@@ -355,7 +355,7 @@ def is_shortened(text: str, names: Iterable[str]) -> bool:
 
 
 _LOST: Final = expression(r"(?:\[object \w+\](?:, ?)?)+\Z")
-_UNKNOWN_TOKEN: Final = expression(r"(?<![`'\"])(?:<unk>|\[UNK\]|<\|(?:endoftext|im_end|im_start|eot_id)\|>)(?![`'\"])")
+_UNKNOWN_TOKEN: Final = expression(r"(?<![`'\"])(?:<unk>|\[UNK\]|(?<=\w)<\|endoftext\|>(?=\w))(?![`'\"])")
 _ABOUT_TOKENS: Final = expression(r"token|vocab|<(?:pad|s|/s|mask|bos|eos|cls|sep)>|\[(?:PAD|CLS|SEP|MASK)\]", re.I)
 _ROUNDED: Final = expression(r"\d\.\d{1,5}E\+\d\d\Z", re.A)
 _CODES: Final = word_set("ean isbn gtin upc barcode imei account konto phone card id serial tracking sku")
@@ -364,8 +364,9 @@ _FEW_WORDS_OF_TEXT: Final = 5
 
 
 def has_lost_text(text: str, names: Collection[str]) -> bool:
-    """Return whether characters of a string were replaced: by `[object Object]`, a token of the model, the
-    replacement character (of which longer prose may hold one), or an exponent in place of the last digits of a code.
+    """Return whether characters of a string were replaced: by `[object Object]`, the token for unknown text, the
+    one for the end of a text between two words, the replacement character (of which longer prose may hold one), or an
+    exponent in place of the last digits of a code.
 
     >>> [has_lost_text(text, ("ean",)) for text in ("[object Object]", "M\ufffdller", "4.00552E+12", "4005520000017")]
     [True, True, True, False]

@@ -64,6 +64,7 @@ _NEAR: Final = 200
 _OTHER_ENDS: Final = frozenset("'’”»")
 _LONGEST_KEY: Final = 120
 _CLOSERS_OF_LINE: Final = grammar.expression(r"(?:[ \t]*[}\]])+[ \t]*\Z")
+_MISMATCH: Final = grammar.expression(r",\s*\}")
 _EXPRESSION: Final = grammar.expression(r"(?<!\\)\$\{")
 """The beginning of an expression in a template string of JavaScript."""
 _NOTHING_FOLLOWS: Final = grammar.expression(r"\s*(?:```|~~~|\Z)")
@@ -948,7 +949,8 @@ class Parser:
             char = self.text[self.pos : self.pos + 1]
             if char != ",":
                 break
-            if len(self.stack) > 1 and self.stack[-2].kind == frame.kind == ARRAY:
+            row = len(self.stack) > 1 and self.stack[-2].kind == frame.kind == ARRAY
+            if row or (frame.kind == ARRAY and not frame.items and _MISMATCH.match(self.text, self.pos)):
                 raise self._stop("an item is missing between two commas of a row", "ambiguous", Reason.AMBIGUOUS)
             self._log("extra-comma", INFERRED, self.pos, self.pos + 1, "")
             self.pos += 1

@@ -127,6 +127,7 @@ BEYOND: Final = Phrases(
 """Speaks of something other than the answer: `The text does not mention anything else.`"""
 
 ASKS: Final = Phrases(
+    r"(?:^|[.!?]\s)(?:paste|upload|send|share|attach|provide|drop)\b[^.!?\n]{1,80}\band (?:i|we)\b",
     r"\b(?:please|kindly|could you|can you|would you|you can|if you) (?:\w+ ){0,3}(?:provide|share|send"
     r"|paste|supply|attach|upload|give|tell|include|add)\b",
     r"\b(?:waiting for|i(?:'ll| will)? (?:\w+ )?need|we need|once you|as soon as you|after you)\b",
@@ -277,6 +278,7 @@ AHEAD: Final = Phrases(
 """May refer to the next value instead of the previous one."""
 
 NEVER: Final = Phrases(
+    r"\A(?:you|the user) (?:sent|gave|wrote|passed|provided|pasted)(?: me| us)?\s*[:：]?\Z",
     r"\bfor an? (?:\w+ )?(?:text|input|message|document|e-?mail|ticket|review|sentence) (?:such as|like)\b[^\n]*"
     r"[:：]\Z|\b(?:typical|similar) (?:\w+ ){0,5}\w+\s*[:：]\Z|(?:\A|[\s,(])e\.?g\.?\s*[:,]?\Z",
     r"\b(?:possibly|maybe|perhaps|presumably|vielleicht|peut-être|quizás?|tal vez|forse|talvez)\s*[:：]?\Z"
@@ -370,7 +372,7 @@ CORRECTED: Final = Phrases(
 LABEL_AT_END: Final = Phrases(
     r"(?:^|\n)[ \t#>*_-]{0,8}(?:(?:the|my|here(?:'s| is)|die|la|el|le)\s+)?(?:final|corrected|updated?|revised|fixed"
     r"|answer|result|output|json|response|endgültige?|antwort|ergebnis|korrigierte?|réponse|résultat|corrigée?"
-    r"|respuesta|resultado|corregid[oa]|答案|结果|最终|最終|回答|結果)(?:\s+\w+){0,2}\s*[*_]*[:：][\s*_`]*\Z"
+    r"|respuesta|resultado|corregid[oa]|答案|结果|最终版?|最終版?|回答|結果)(?:\s+\w+){0,2}\s*[*_]*[:：][\s*_`]*\Z"
 )
 """The label of an answer at the end of a reply, with nothing after it."""
 

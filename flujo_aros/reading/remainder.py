@@ -36,6 +36,7 @@ from flujo_aros.reading.scanner import CODE_FENCES
 from flujo_aros.reading.tagger import Tagger, fields_of, may_claim, numbers_meant, other_spellings
 
 _FENCE: Final = expression(r"(?:```|~~~)[ \t]{0,20}([\w+#.-]{0,40})[^\n]{0,200}\n(.*?)(?:```|~~~|\Z)", re.S)
+_EMPTY_FENCE: Final = expression(r"[:：][*_]*\s*\n(?:```|~~~)(?:json)?[ \t]*\n\s*(?:(?:```|~~~)\s*)?\Z")
 _FENCE_END: Final = expression(r"\A\s*(?:```|~~~)[ \t]*(?=\n|\Z)")
 _NOTHING_BEFORE: Final = expression(r"\s*(?:(?:```|~~~)[\w+#.-]*[ \t]*\n\s*)?\Z")
 _NOTHING_BEHIND: Final = expression(r"[\s`~]*\Z")
@@ -336,6 +337,8 @@ def _evidence_beside(text: str, chosen: Span, others: Sequence[Span]) -> str | N
         return "it is commented out"
     if _ACTION.search(text, near, chosen.start) and _OBSERVED.match(text, chosen.end):
         return "it is the input of a tool"
+    if _EMPTY_FENCE.search(text, chosen.end):
+        return "an empty fence is in the place of another answer"
     floor = chosen.end
     for other in others:
         if other.start >= floor:

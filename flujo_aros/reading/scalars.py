@@ -1118,7 +1118,7 @@ def is_placeholder(text: str, names: tuple[str, ...] = ()) -> bool:
 
 
 _IN_BRACKETS: Final = expression(
-    r"(?:<|\[|\$?\{{1,2})\s*([^\W\d][\w .-]{0,60}?)\s*(?:>|\]|\}{1,2})|((?:YOUR|INSERT|ENTER)_\w{1,60})"
+    r"(?:<|\[|\$?\{{1,2})\s*([^\W\d][\w .'’-]{0,60}?)\s*(?:>|\]|\}{1,2})|((?:YOUR|INSERT|ENTER)_\w{1,60})"
     r"|(?:[Yy]our|[Ii]nsert|[Ee]nter) ([\w ]{1,60}) here|([\w ]{1,60}) goes here"
     r"|(\w{2,8} \w{1,40} (?:hier|ici|aquí|aqui))|([+\d][+\d ().-]{0,6}X{3,}(?:[ ().-]{1,3}X{2,}){1,4})"
 )
@@ -1127,7 +1127,7 @@ _ASKS: Final = _words("your insert enter dein deine ihr ihre votre ton ta tu su 
 _OF: Final = _words("of the des der de du del della di do da van von")
 """First of several words in brackets that stand for what the reader is to fill in."""
 _SLOT_VALUE: Final = expression(
-    r"[:=]\s{0,9}(?:\[\s{0,20})?[\"'`](?:([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60}|(?:[Yy]our"
+    r"[:=]\s{0,9}(?:\[\s{0,20})?[\"'`](?:([<\[{$](?:[^\"'`\n]|(?<=\w)['’](?=\w)){1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60}|(?:[Yy]our"
     r"|[Ii]nsert|[Ee]nter) [\w ]{1,60} here|[\w ]{1,60} goes here|(?i:ihre?|deine?|votre|ton|ta|tu|su|seu|sua|uw|jouw)"
     r" \w{1,40} (?:hier|ici|aquí|aqui)|[+\d][+\d ().-]{0,6}X{3,}(?:[ ().-]{1,3}X{2,}){1,4})|(string|\.\.\.|…)"
     r"|((?:YYYY|yyyy)[-/.][Mm]{2}[-/.][Dd]{2}|[Dd]{2}[-/.][Mm]{2}[-/.](?:YYYY|yyyy)|[Hh]{2}:[Mm]{2}))[\"'`]"

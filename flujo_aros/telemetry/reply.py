@@ -100,7 +100,7 @@ def repair_parts(repair: Repair | JournalRepair) -> tuple[str, str, str]:
         return before or "changed", "", ""
     if before and after:
         return before, "read as", after
-    return (before, "set aside", "") if before else (after, "added", "")
+    return (before.rstrip() or before, "set aside", "") if before else (after, "added", "")
 
 
 def numbered(repairs: Sequence[Repair | JournalRepair]) -> tuple[Edit, ...]:
@@ -305,6 +305,7 @@ WHY: Final = {
     "keyword-arguments": "The answer was written as a call with keyword arguments.",
     "field-tags": "Each field of the answer had a tag.",
     "table": "The answer was written as a table, in Markdown or CSV.",
+    "toml": "The answer was written in TOML.",
     "list-items": "The answer was written as a Markdown list.",
     "envelope": "The answer was inside another object.",
     "trailing-comma": "JSON does not allow a comma after the last member.",

@@ -749,6 +749,24 @@ def test_the_conclusion_of_a_sentence_behind_the_value_may_contradict_it() -> No
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        f"You sent me {GOOD}. I have changed the status as you asked.",
+        f"```json\n{GOOD}\n```\nHmm, that is yesterday's. The right one:\n```json\n\n```",
+        f"The record would look like this:\n{GOOD}\nPaste the board here and I will fill it in.",
+        f"ドラフト：{GOOD}\n\n最終版：",
+        'Draft: {"number": "LH 12", "status": "delayed", "stops": [,}',
+    ],
+)
+def test_an_answer_that_never_comes_is_not_the_one_before_it(text: str) -> None:
+    assert refused(text).reason in (Reason.AMBIGUOUS, Reason.MALFORMED)
+
+
+def test_a_correction_of_what_was_sent_is_the_answer() -> None:
+    assert value(f"Here is the record that you sent me, corrected: {GOOD}")["status"] == "delayed"
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [("Antigo", "Novo"), ("TASLAK", "DÜZELTİLMİŞ"), ("Contoh", "Baru"), ("Vecchio", "Nuovo"), ("Старый", "Новый")],
 )

@@ -514,7 +514,10 @@ def place(
     sure = [name for name, how in found.items() if how is Likeness.SURE or name in same]
     if sure:
         fitting = [name for name in sure if fits(member.node, name)]
-        return Placement(fitting[0]) if len(sure) == len(fitting) == 1 else Placement(unsure=(fitting or sure)[0])
+        words = set(words_of(member.key))
+        wider = [name for name in written if words < set(words_of(name))]  # `goals`: `home_goals`, `away_goals`
+        is_sole = len(sure) == len(fitting) == 1 and (fitting[0] not in wider or len(wider) == 1)
+        return Placement(fitting[0]) if is_sole else Placement(unsure=(fitting or sure)[0])
     brackets = member.node.kind in (ARRAY, OBJECT)
     made_for = (name for name in empty if brackets and _is_made_for(member.node, empty[name]))
     made_of = list(islice((name for name in made_for if fits(member.node, name)), 2))

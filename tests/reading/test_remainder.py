@@ -310,6 +310,16 @@ def test_another_word_for_a_field_is_its_name_where_only_the_last_brace_is_missi
     assert value('{"host": "db1", "tel": "123"', Contact, truncated=False)["phone"] == "123"
 
 
+def test_a_key_that_is_a_part_of_two_names_is_neither_of_them_even_if_one_has_a_value() -> None:
+    class Match(BaseModel):
+        team: str
+        home_goals: int
+        away_goals: int
+
+    refused('{"team": "Urawa", "goals": 3, "away_goals": 1}', Match)
+    assert value('{"team": "Urawa", "home": 3, "away_goals": 1}', Match)["home_goals"] == 3
+
+
 def test_a_key_next_to_its_field_is_ignored() -> None:
     assert value('{"number": "LH 12", "status": "delayed", "gate": "B4", "gate_note": "far"}')["gate"] == "B4"
 

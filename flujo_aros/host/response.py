@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 from pydantic_ai import exceptions
 from pydantic_ai.exceptions import (
@@ -529,8 +530,18 @@ def sentence(error: Exception) -> str:
     if isinstance(error, ModelHTTPError):
         return f"the provider of {error.model_name} answered HTTP {error.status_code}: {detail_of(error)}"
     if isinstance(error, ModelAPIError):
-        return f"the provider of {error.model_name} could not be reached or did not answer: {detail_of(error)}"
+        provider = f"the provider of {error.model_name}{_address(error)}"
+        return f"{provider} could not be reached or did not answer: {detail_of(error)}"
     return detail_of(error)
+
+
+def _address(error: ModelAPIError) -> str:
+    """Return the address that a client of a provider names in its own error, or an empty string."""
+    try:
+        url = urlsplit(str(cast("Any", error.__cause__).request.url))
+    except (AttributeError, RuntimeError, ValueError):  # httpx raises RuntimeError if an error has no request
+        return ""
+    return f" at {url.scheme}://{url.hostname}{f':{url.port}' if url.port else ''}"
 
 
 def _issue_code(error: Exception) -> str:

@@ -58,9 +58,10 @@ def script_model(request: pytest.FixtureRequest) -> Iterator[ScriptModel]:
     for model in made:
         if model.unanswered is not None:
             pytest.fail(model.unanswered, pytrace=False)
-    unused = sum(model.left for model in made)
-    if unused:
-        pytest.fail(f"{unused} scripted {'reply was' if unused == 1 else 'replies were'} never used", pytrace=False)
+    for model in made:
+        if model.left:
+            unused = f"{model.left} scripted {'reply was' if model.left == 1 else 'replies were'} never used"
+            pytest.fail(f"{unused}; the first is {model.unused[0]!r:.200}", pytrace=False)
 
 
 @pytest.fixture

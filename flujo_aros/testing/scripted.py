@@ -85,9 +85,14 @@ class ScriptedModel(FunctionModel):
         return len(self.asked)
 
     @property
+    def unused(self) -> Sequence[object]:
+        """The replies that no call used."""
+        return self._replies[len(self.asked) :]
+
+    @property
     def left(self) -> int:
         """The number of unused replies."""
-        return max(0, len(self._replies) - len(self.asked))
+        return len(self.unused)
 
     @asynccontextmanager
     async def request_stream(self, *asked: Any, **options: Any) -> AsyncGenerator[StreamedResponse]:

@@ -5,8 +5,12 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelConnectionError
+from pydantic_ai.models import override_allow_model_requests
 from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
 
 from flujo_aros import AgentSpec, Output, Reason, Runner, Step, Trust
 from flujo_aros.recovery import Reply, read_reply
@@ -85,3 +89,10 @@ def test_retries_of_a_step_count_where_a_lost_connection_has_left_a_part_of_the_
     result = asyncio.run(go())
     assert (result.status.value, result.output) == ("completed", ADA)
     assert calls == ["stream", "again", "again", "stream"]
+
+
+def test_the_error_for_a_provider_that_cannot_be_reached_names_its_address():
+    model = OpenAIChatModel("a", provider=OpenAIProvider(base_url="http://127.0.0.1:9/v1", api_key="none"))
+    with override_allow_model_requests(allow_model_requests=True):
+        step = Runner(Step("ask", Agent(model))).run_sync("hello").steps[0]
+    assert "the provider of a at http://127.0.0.1:9 could not be reached" in str(step.error)

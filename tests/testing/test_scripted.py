@@ -98,7 +98,7 @@ def test_the_fixture_makes_models(script_model, aros_events):
 def test_the_fixture_fails_a_test_that_leaves_a_reply_unused(request: pytest.FixtureRequest):
     making = sys.modules["flujo_aros.testing.fixtures"].script_model.__wrapped__(request)
     next(making)("never", then="also never")
-    with pytest.raises(pytest.fail.Exception, match=r"^1 scripted reply was never used$"):
+    with pytest.raises(pytest.fail.Exception, match=r"^1 scripted reply was never used; the first is 'never'$"):
         next(making, None)
 
 

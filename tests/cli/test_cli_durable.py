@@ -111,12 +111,13 @@ def test_status_advises_a_fork_instead_of_the_same_command_if_the_blueprint_was_
     (shop / "die").touch()
     run(shop)
     (known,) = json.loads(aros(shop, "status", "--json").stdout)
-    assert "or run the same command again with --durable; start one with: aros worker --allow shop.py" in known["note"]
+    assert "run the same command again with --durable, or start a worker" in known["note"]
+    assert known["note"].endswith("aros worker --allow shop.py")
     (shop / "shop.yaml").write_text(BLUEPRINT.replace("{{ previous_step }}", "{{ previous_step }}?"))
     (known,) = json.loads(aros(shop, "status", "--json").stdout)
     assert "same command" not in known["note"]
     fork = f"aros fork {known['run_id']} --at STEP --allow shop.py"
-    assert known["note"].endswith(f"; with the edited one: {fork}")
+    assert known["note"].endswith(f"; with the edited blueprint: {fork}")
     (shop / "die").unlink()
     assert aros(shop, *fork.replace("STEP", "risky").split()[1:]).stdout == "PEN?!\n"
 

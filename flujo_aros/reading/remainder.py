@@ -275,7 +275,7 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], answer: Answer) 
     for a comparison. Takes time linear in the text.
     """
     found = _evidence_beside(text, chosen, others)
-    if not others:
+    if not others and "##" in text:
         text = _without_prompt(text, chosen)
     before = "" if _NOTHING_BEFORE.match(text, 0, chosen.start) else text[: chosen.start]
     behind = ""
@@ -304,9 +304,7 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], answer: Answer) 
     if found is None and before:
         found = _denied_before(before, answer)
     if found is None and (before or behind):
-        around = f"{mask_reasoning(before, unopened=True)}\n{behind}"
-        found = ("=" in around and _result_beside(around, answer)) or _concluded(before, answer)
-        found = found or _unit_beside(around, answer)
+        found = _result_otherwise(before, behind, answer)
     return None if found is None else Issue("$", "leftover", found)
 
 
@@ -404,7 +402,7 @@ def _rest_before(
         said = mask_reasoning(before, unopened=True)
         if (omitted := omission_in(said, listed=holds_list(answer.value), before=True)) is not None:
             return f"the words before it say that something was left out: {_excerpt(omitted, 0)!r}"
-    if not floor and announces_more(label, answer.value):
+    if not floor and label[-1:] in _COLONS and announces_more(label, answer.value):
         return f"the words before it announce more items: {_excerpt(label, 0)!r}"
     in_sentence = not others and _SENTENCE_GOES_ON.match(text, chosen.end) and _follows_words(text, chosen)
     if (
@@ -490,6 +488,16 @@ def _denied_before(before: str, answer: Answer) -> str | None:
     if said is None or answer.held(name) != [not said]:
         return None
     return f"the text before it gives {name!r} another value: {_excerpt(before, start)!r}"
+
+
+def _result_otherwise(before: str, behind: str, answer: Answer) -> str | None:
+    """Return a conclusion, a calculation or an amount next to a value that it contradicts, or None."""
+    if _CONCLUDES.search(before) and (found := _concluded(before, answer)) is not None:
+        return found
+    if not ("=" in before or "=" in behind or _AMOUNT.search(before) or _AMOUNT.search(behind)):
+        return None
+    around = f"{mask_reasoning(before, unopened=True)}\n{behind}"
+    return ("=" in around and _result_beside(around, answer)) or _unit_beside(around, answer)
 
 
 def _result_beside(prose: str, answer: Answer) -> str | None:

@@ -186,8 +186,11 @@ _KOREAN_ONLY: Final = expression(r"(?<=[\uac00-\ud7af])만(?!\w)")
 def _tags(text: str) -> str:
     """Return a letter for each word, number and break of a text."""
     digit = _WRITTEN.letters[_DIGIT]
-    words = _WRITTEN.words_in(_KOREAN_ONLY.sub(" 만", _NE_QUE.sub(" seulement ", _RANGE.sub(" - ", text.lower()))))
-    return "".join(digit if word[0].isdigit() else _WRITTEN.letter_of(word) for word in words)
+    return "".join(digit if word[0].isdigit() else _WRITTEN.letter_of(word) for word in _words(text))
+
+
+def _words(text: str) -> list[str]:
+    return _WRITTEN.words_in(_KOREAN_ONLY.sub(" 만", _NE_QUE.sub(" seulement ", _RANGE.sub(" - ", text.lower()))))
 
 
 # --- items of a list --------------------------------------------------------------------------------------------------
@@ -554,7 +557,7 @@ def announces_more(label: str, value: object) -> bool:
     lists = [value] if is_list(value) else [each for each in value.values() if is_list(each)] if is_dict(value) else []
     if len(lists) != 1 or (found := _ALL_OF.search(tags := _tags(label))) is None:
         return False
-    words = _WRITTEN.words_in(label.lower())
+    words = _words(label)
     at = next(i for i in range(found.start(), found.end()) if tags[i] in _NUMBERED)
     numbers = [float(words[at])] if words[at].isdecimal() else [*numbers_in(words[at : at + 2])]
     return bool(numbers) and numbers[0] > len(lists[0])

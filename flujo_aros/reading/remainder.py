@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import Shape, fold, mask_reasoning
@@ -511,7 +511,8 @@ def _result_beside(prose: str, answer: Answer) -> str | None:
         return None
     last = equations[-1]
     results = numbers_meant(last["result"])
-    numbers = {each for parts in answer.leaves.values() for each in parts if each.__class__ in (int, float)}
+    parts = chain.from_iterable(answer.leaves.values())
+    numbers = {part for part in parts if part.__class__ in (int, float) and abs(part) < _MOST_NUMBER}
     unsaid = numbers - _numbers_said(prose)
     if len(unsaid) != 1 or any(_is_about(result, number) for result in results for number in numbers):
         return None
@@ -586,6 +587,8 @@ def _follows(number: float, one: float, other: float) -> bool:
 
 
 _ROUNDED: Final = 0.01
+_MOST_NUMBER: Final = 1e15
+"""No text computes larger numbers, and whole numbers may be too large for a float."""
 _NUMBER: Final = expression(r"\d[\d.,]*")
 _OPERAND: Final = r"[^\w\s=+*/×÷·]{0,2}(?<![\d.,])\d[\d.,]{0,20}\s?(?:[^\W\d]{1,6}|[%€$£°²³]{1,2})?"
 _EQUATION: Final = expression(

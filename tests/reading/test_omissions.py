@@ -156,7 +156,8 @@ def test_of_replies_of_many_wordings_most_omissions_are_recognized_and_hardly_an
 
 
 @pytest.mark.parametrize(
-    ("label", "items"), [("Here are all five defects:", 3), ("Hier sind alle fünf:", 3), ("All 12 names:", 2)]
+    ("label", "items"),
+    [("Here are all five defects:", 3), ("Hier sind alle fünf:", 3), ("All 12 names:", 2), ("이름만 전부 5:", 2)],
 )
 def test_a_list_with_fewer_items_than_announced_is_not_complete(label: str, items: int) -> None:
     names = [f"item {at}" for at in range(items)]

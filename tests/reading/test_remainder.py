@@ -833,6 +833,16 @@ def test_a_calculation_that_the_value_agrees_with_is_harmless(text: str) -> None
     assert value(text, Fare)["total"] > 0
 
 
+def test_a_number_too_large_for_a_float_next_to_a_calculation_raises_nothing() -> None:
+    class Count(BaseModel):
+        total: int
+
+    large = 10**400
+    outcome = read(f'84 + 36 = 120\n\n{{"total": {large}}}', Count)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value.total == large
+
+
 def test_a_label_that_is_repeated_at_the_end_announces_an_answer_that_never_comes() -> None:
     text = f'Příklad:\nVstup: "LH 9"\nVýstup: {GOOD}\n\nVstup: "LH 12"\nVýstup:'
     assert refused(text).reason is Reason.AMBIGUOUS

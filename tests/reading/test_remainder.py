@@ -744,6 +744,7 @@ def test_a_conclusion_or_a_unit_before_the_value_that_contradicts_it_rejects_the
     "said",
     [
         "That is 90 hours, or 5400 minutes.",
+        "I read 90 minutes at first, but 90 hours are meant.",
         "<think>So the final code is M25.562.</think>",
         "So here is the task, in hours.",
     ],
@@ -826,6 +827,7 @@ def test_a_calculation_with_another_result_than_the_value_rejects_the_reply(text
         f"84 + 36 = 120, of which 18 are refunded.\n\n{FARE}",  # 102 follows
         f"84 + 36 - 18 = 102.00\n\n{FARE}",
         f"Seats left: 300 - 12 = 288.\n\n{FARE}",
+        f"84 bags came, 36 went to 2 halls: 84 * 36 = 3024.\n\n{FARE}",  # about something else than 102
         '49 / 6 = 8.1667\n\n{"base": 49, "bags": 6, "total": 8.17}',
     ],
 )

@@ -770,7 +770,11 @@ def _as_node(value: object, start: int, end: int) -> Node:
     if isinstance(value, bool):
         return Node(LITERAL, value, start, end)
     if isinstance(value, (int, float)):
-        return Node(NUMBER, value, start, end) if isfinite(value) else Node(BARE, str(value), start, end)
+        return (
+            Node(NUMBER, value, start, end)
+            if isinstance(value, int) or isfinite(value)
+            else Node(BARE, str(value), start, end)
+        )
     return Node(STRING, value.isoformat() if isinstance(value, (date, time)) else value, start, end)
 
 

@@ -843,6 +843,7 @@ def test_a_number_too_large_for_a_float_next_to_a_calculation_raises_nothing() -
     outcome = read(f'84 + 36 = 120\n\n{{"total": {large}}}', Count)
     assert isinstance(outcome, Accepted)
     assert outcome.value.total == large
+    assert read(f"```toml\ntotal = {large}\n```", Count)
 
 
 def test_a_label_that_is_repeated_at_the_end_announces_an_answer_that_never_comes() -> None:

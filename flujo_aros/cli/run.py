@@ -480,10 +480,20 @@ def submit_command(options: commands.Submit) -> None:
 
 def worker_command(options: commands.Worker) -> None:
     """Take runs until a signal arrives, then drain."""
-    own = args.given_deps(options)
-    stop, cut = threading.Event(), threading.Event()
+    left = asyncio.run(_taken_until_signal(options, args.given_deps(options)))
+    if left:
+        os._exit(0)  # a function that blocks its thread would keep the process until it returns
 
-    def drain(_signum: int, _frame: object) -> None:
+
+async def _taken_until_signal(options: commands.Worker, own: Any) -> int:
+    """Take runs until a signal arrives, drain, and return how many are left for other workers.
+
+    The event loop receives the signals. A handler in the main thread would not run if the signal arrived just before
+    this thread began to wait for it.
+    """
+    stop, cut = asyncio.Event(), threading.Event()
+
+    def drain() -> None:
         (cut if stop.is_set() else stop).set()
 
     def report(event: Event) -> None:
@@ -493,7 +503,7 @@ def worker_command(options: commands.Worker) -> None:
             say(f"{status}  run {event.run_id} of {event.pipeline}")
 
     for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, drain)
+        asyncio.get_running_loop().add_signal_handler(signum, drain)
     is_new = _is_new_file(options.db)
     with journal() as kept, open_engine(options.db, create=True) as engine:
 
@@ -507,17 +517,16 @@ def worker_command(options: commands.Worker) -> None:
         engine.on_unexecuted = lambda row, status, why: say(f"{status}  run {row.run_id} of {row.pipeline}: {why}")
         engine.limits = args.per_minute(options)
         queues = [name.strip() for name in options.queues.split(",") if name.strip()]
-        engine.launch(queues, options.concurrency, per_partition=options.per_partition)
+        await asyncio.to_thread(engine.launch, queues, options.concurrency, per_partition=options.per_partition)
         if is_new:
             say(f"created {engine.store.shown}, which has no runs yet", style="yellow")
         say(f"worker {engine.executor} takes runs from {options.queues} in {engine.store.shown}; Ctrl-C drains it")
-        stop.wait()
+        await stop.wait()
         waits = f"runs in progress: {engine.under_way}; Ctrl-C again leaves them to other workers immediately"
         say(f"draining for at most {options.grace:g} s; {waits}")
-        left = engine.drain(options.grace, cut)
+        left = await asyncio.to_thread(engine.drain, options.grace, cut)
         say("drained" if not left else f"runs left for other workers: {left}")
-    if left:
-        os._exit(0)  # a function that blocks its thread would keep the process until it returns
+    return left
 
 
 def _require_one_input(options: commands.Run | commands.Submit) -> None:

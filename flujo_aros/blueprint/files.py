@@ -37,9 +37,9 @@ def why_unread(file: Path) -> str | None:
         return f"cannot be read: {error.strerror or error}"
 
 
-def not_utf8(data: bytes, at: int) -> Problem:
+def not_utf8(data: bytes, at: int, cure: str = "is it the right file?") -> Problem:
     """Return the position where the bytes stop being UTF-8, the likely cause and the remedy, to follow the name of the
-    file.
+    file. `cure` is what to do about a file that is not text.
 
     >>> not_utf8("name: Grüße".encode("latin-1"), 8).message
     'not in UTF-8: the byte 0xfc looks like Windows-1252; save the file as UTF-8'
@@ -49,7 +49,7 @@ def not_utf8(data: bytes, at: int) -> Problem:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return _not_text(Place(1, 1), "not in UTF-8, but in UTF-16; save the file as UTF-8")
     if b"\0" in data:
-        return _not_text(place, f"not a text file: the byte {data[at]:#04x} is not text; is it the right file?")
+        return _not_text(place, f"not a text file: the byte {data[at]:#04x} is not text; {cure}")
     message = f"not in UTF-8: the byte {data[at]:#04x} looks like Windows-1252; save the file as UTF-8"
     return _not_text(place, message)
 

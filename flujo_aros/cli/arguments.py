@@ -147,7 +147,7 @@ def _text_or_content(source: str) -> Any:
 
     `@https://…` is the content at that URL.
     """
-    if not source.startswith("@") or source.startswith("@@"):
+    if not source.startswith("@") or source.startswith("@@") or source == "@":
         return given_input(source)
     from flujo_aros.host import content_at, content_file  # imported here: `aros --help` needs no model host
 
@@ -157,9 +157,12 @@ def _text_or_content(source: str) -> Any:
             why = "its path does not end in a known suffix, such as .png or .pdf; download it first, and pass @FILE"
             raise UsageError(f"--input: {source[1:]} is not the URL of an image, audio, video or document: {why}")
         return found
+    file = Path(source[1:])
     with file_errors(f"--input: cannot read {source[1:]!r}"):
-        content = content_file(Path(source[1:]))
-    return given_input(source) if content is None else content
+        content = content_file(file)
+        data = file.read_bytes() if content is None else b""
+    cure = "if it is an image, audio or document, give its name the suffix of its type, such as .png, .wav or .pdf"
+    return _decode(data, str(file), cure).removeprefix("\ufeff") if content is None else content
 
 
 _MAX_FILE_NAME: Final = 255
@@ -213,12 +216,12 @@ def _yaml(text: str, source: str) -> Any:
     return parse_document(text, source).plain()
 
 
-def _decode(data: bytes, source: str) -> str:
+def _decode(data: bytes, source: str, cure: str = "is it the right file?") -> str:
     # A byte order mark is kept: in a reply, removing it is a repair that the reader makes and reports.
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UsageError(str(BlueprintError(source, [not_utf8(data, error.start)]))) from error
+        raise UsageError(str(BlueprintError(source, [not_utf8(data, error.start, cure)]))) from error
 
 
 def given_pairs(pairs: list[str]) -> dict[str, Any]:

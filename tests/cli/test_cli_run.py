@@ -508,7 +508,7 @@ def test_a_byte_order_mark_is_removed_from_an_input_file(aros: Aros) -> None:
             "in.txt:2:3: not in UTF-8: the byte 0xfc looks like Windows-1252; save",
         ),
         ("hi".encode("utf-16"), "in.txt:1:1: not in UTF-8, but in UTF-16; save the file as UTF-8"),
-        (b"GIF89a\0\xff", "in.txt:1:8: not a text file: the byte 0xff is not text; is it the right file?"),
+        (b"GIF89a\0\xff", "in.txt:1:8: not a text file: the byte 0xff is not text; "),
     ],
 )
 def test_a_file_in_another_encoding_is_reported_with_its_position_and_a_fix(
@@ -522,6 +522,15 @@ def test_a_file_in_another_encoding_is_reported_with_its_position_and_a_fix(
     as_blueprint = aros("run", "in.txt", "-i", "x")
     assert as_blueprint.exit_code == 4
     assert words in as_blueprint.stderr
+
+
+def test_an_input_that_is_not_text_is_reported_with_the_suffixes_that_decide(aros: Aros) -> None:
+    Path("b.yaml").write_text("steps:\n  - {name: e, uses: flujo.builtins.echo}\n")
+    Path("cat.img").write_bytes(b"\x89PNG\0")
+    assert aros("run", "b.yaml", "-i", "@cat.img").stderr == (
+        "error: cat.img:1:1: not a text file: the byte 0x89 is not text; if it is an image, audio or document, give "
+        "its name the suffix of its type, such as .png, .wav or .pdf\n"
+    )
 
 
 @pytest.mark.parametrize(

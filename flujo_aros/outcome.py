@@ -181,8 +181,8 @@ class OutputError(ArosError):
 
     Raised only by `.value` of an outcome or a step, and by `.output` of a run. The message is short: it names the
     step, the reason and the stages that were tried. It never contains text that the model wrote. `explain()` gives the
-    full report, which a note in the traceback says. `attempts` has the stage, reason, issues, raw text and usage of each attempt. `context` holds data of
-    the caller, such as the id of the run and the outputs of earlier steps.
+    full report, as a note in the traceback says. `attempts` has the stage, reason, issues, raw text and usage of each
+    attempt. `context` holds data of the caller, such as the id of the run and the outputs of earlier steps.
 
     For a tagged output, `tag` is the name of the tags and `raw_matched` the text between them. `cause` is the message
     of the first issue.

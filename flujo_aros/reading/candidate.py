@@ -101,7 +101,7 @@ from flujo_aros.reading.parser import Failure, Frame, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, as_json
 from flujo_aros.reading.phrases import Phrases, word_set
 from flujo_aros.reading.remarks import comment_corrects
-from flujo_aros.reading.runaway import REPETITION, may_repeat_item, repeats_item
+from flujo_aros.reading.runaway import LEAST_EQUAL, REPETITION, may_repeat_item, repeats_item
 from flujo_aros.reading.scalars import (
     Hints,
     contradicts_currency,
@@ -320,7 +320,8 @@ def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
 
 def _may_be_spoilt(text: str, shape: Shape) -> bool:
     may_echo = shape.has_sentence is not None and shape.has_sentence(text)
-    return may_echo or MAY_LACK_TEXT.may_match(text) or may_repeat_item(text)
+    may_repeat = text.count(",") >= LEAST_EQUAL - 1
+    return may_echo or MAY_LACK_TEXT.may_match(text) or (may_repeat and may_repeat_item(text))
 
 
 def _find_spoilt(value: object, shape: Shape) -> tuple[Reason, Issue] | None:

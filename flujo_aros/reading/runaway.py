@@ -95,7 +95,7 @@ def repeated_tail(tail: str) -> str | None:
     return tail[-period:] if tail[-_SPAN:] == tail[-_SPAN - period : -period] else None
 
 
-_LEAST_EQUAL: Final = 8
+LEAST_EQUAL: Final = 8
 """The number of equal items at the end of a list that is a repetition."""
 _LONGEST_ITEM: Final = 400
 _SEVERAL_WORDS: Final = expression(r"[^\W\d_]{2}\W+[^\W\d_]{2}")
@@ -130,7 +130,7 @@ def repeats_item(items: list[Any], element: Shape, names: Iterable[str]) -> bool
     """Return whether a list ends with the same text or object again and again. `names` are the words in its name.
     Numbers, single words and the choices of a schema may occur that often.
     """
-    last = items[-1] if len(items) >= _LEAST_EQUAL else None
+    last = items[-1] if len(items) >= LEAST_EQUAL else None
     if isinstance(last, str):
         has_text = element.choices is None and _SEVERAL_WORDS.search(last) is not None
     else:
@@ -138,4 +138,4 @@ def repeats_item(items: list[Any], element: Shape, names: Iterable[str]) -> bool
             isinstance(said, str) and _A_WORD.search(said) and element.member(key).choices is None
             for key, said in last.items()
         )
-    return has_text and _MAY_REPEAT.isdisjoint(names) and all(item == last for item in items[-_LEAST_EQUAL:])
+    return has_text and _MAY_REPEAT.isdisjoint(names) and all(item == last for item in items[-LEAST_EQUAL:])

@@ -307,26 +307,20 @@ class Scanner:
     def _is_in_block(self, start: int) -> bool:
         """Return whether a literal is inside a function or a branch of a program, which may never be executed."""
         text, heads = self.text, _CODE_BLOCK if self.fence is not None and self.code else BLOCK
-        begin = text.rfind("\n", self.block_to, start) + 1 or self.block_to
-        while self.block_to < begin:
-            end = text.index("\n", self.block_to) + 1
-            self._enter_block(text[self.block_to : end].rstrip(), heads)
-            self.block_to = end
-        line = text[begin:start]
-        if heads is _CODE_BLOCK and _NO_RESULT.search(line):
-            return True
-        block = self.block
-        self._enter_block(line.rstrip(), heads)
-        inside, self.block = self.block is not None, block
-        return inside
-
-    def _enter_block(self, line: str, heads: re.Pattern[str]) -> None:
-        body = line.lstrip(" \t")
-        indent = len(line) - len(body)
-        if self.block is not None and body and indent <= self.block and body[0] != ")":
-            self.block = None
-        if self.block is None and heads.match(body):
-            self.block = indent
+        block, begin, end = self.block, self.block_to, 0
+        while end >= 0:
+            end = text.find("\n", begin, start)
+            line = text[begin : start if end < 0 else end].rstrip()
+            body = line.lstrip(" \t")
+            indent = len(line) - len(body)
+            if block is not None and body and indent <= block and body[0] != ")":
+                block = None
+            if block is None and heads.match(body):
+                block = indent
+            if end >= 0:  # a line that is complete is not looked at again
+                self.block, self.block_to = block, end + 1
+                begin = end + 1
+        return block is not None or (heads is _CODE_BLOCK and _NO_RESULT.search(text, begin, start) is not None)
 
     def _is_prose_bracket(self, start: int) -> bool:
         """Return whether brackets belong to prose: a citation, a link or a footnote."""

@@ -18,7 +18,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
+from datetime import date, time
 from decimal import Decimal
 from functools import partial
 from math import isfinite
@@ -33,7 +33,7 @@ from flujo_aros.reading.omissions import comment_omits, omission_in
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.phrases import DECLINES, word_set
 from flujo_aros.reading.remarks import comment_corrects, correction_in
-from flujo_aros.reading.scalars import FOREIGN, LITERALS, name_words, read_amount, read_number
+from flujo_aros.reading.scalars import FOREIGN, LITERALS, MOMENT, iso_moment, name_words, read_amount, read_number
 from flujo_aros.reading.scanner import BLOCK
 from flujo_aros.reading.stated import OFFERS
 
@@ -783,7 +783,7 @@ def _as_node(value: object, start: int, end: int) -> Node:
 _CALL: Final = r"\((?=\s*[A-Za-z_]\w*\s*=(?!=))"
 _PLAIN: Final = (
     r"(?<![\w.])(?:decimal\.)?Decimal\((?P<mark>[\"'])(?P<number>-?\d{1,30}(?:\.\d{1,30})?)(?P=mark)\)"
-    r"|(?<![\w.])(?:datetime\.)?(?P<kind>date(?:time)?)\((?P<parts>\d{1,4}(?:,[ ]?\d{1,2}){2,5})\)"
+    rf"|(?<![\w.]){MOMENT}"
     r"|<\w{1,60}\.\w{1,60}:[ ](?P<member>'[^'\n\\]{0,80}'|\"[^\"\n\\]{0,80}\"|-?\d{1,9})>"
 )
 """Values that Python shows in a way of their own: a `Decimal`, a date, a member of an enum."""
@@ -846,11 +846,5 @@ def _as_written(found: re.Match[str]) -> str | None:
     """Return a value that Python shows in a way of its own as a literal, or None if there is no such date."""
     if found["parts"] is None:
         return str(found["number"] or found["member"])
-    parts = [int(part) for part in found["parts"].split(",")]
-    year, month, day, hour, minute, second = [*parts, 0, 0, 0][:6]
-    try:
-        moment = datetime(year, month, day, hour, minute, second)  # noqa: DTZ001 (a time as written, without a zone)
-    except ValueError:
-        return None
-    is_date = found["kind"] == "date" and len(parts) == 3
-    return f'"{moment.date().isoformat() if is_date else moment.isoformat()}"'
+    moment = iso_moment(found)
+    return f'"{moment}"' if moment is not None else None

@@ -270,7 +270,9 @@ def omitted_in(value: object) -> bool:
 
 
 def _stands_for_others(item: object, *, last: bool) -> bool:
-    """Return whether an item of a list stands for others: in brackets anywhere, otherwise as the last one."""
+    """Return whether an item of a list stands for others: in brackets or after dots anywhere, otherwise as the last
+    one.
+    """
     if is_dict(item):
         strings = [said for said in item.values() if isinstance(said, str)] if last else []
         if not strings or len(strings[0]) > _LONGEST_ITEM:
@@ -293,7 +295,7 @@ def _stands_for_others(item: object, *, last: bool) -> bool:
     if inner is not None:
         said = next(filter(None, inner.groups()), "...")
         return _IN_BRACKETS.search(_tags(f"< {said}" if item.lstrip()[0] == "<" else said)) is not None
-    may_be = last and MAY_HOLD_OMISSION.may_match(f'"{item}"')
+    may_be = (last or item.lstrip().startswith(("...", "…"))) and MAY_HOLD_OMISSION.may_match(f'"{item}"')
     return may_be and _STANDS_FOR_MORE.search(_tags(item)) is not None
 
 

@@ -52,7 +52,7 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.omissions import comment_omits
 from flujo_aros.reading.remarks import comment_corrects
-from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, read_number
+from flujo_aros.reading.scalars import FOREIGN, LITERALS, MOMENT, NON_FINITE, iso_moment, read_number
 from flujo_aros.reading.strings import QUOTES, StringEnd, Surroundings
 
 _PLAIN: Final = frozenset("\"'{}[]:,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
@@ -79,6 +79,7 @@ _COMPUTES: Final = grammar.expression(
     r"(?:[\w$]+\.)*(?:range|len|sum|max|min|round|sqrt|abs|getenv|env|eval|input|randint|choice)\s*\("
 )
 """The beginning of a call whose result is not its argument."""
+_MOMENT: Final = grammar.expression(MOMENT)
 DEPTH: Final = 200
 """The default maximum depth of nested containers."""
 _SPELLED: Final = {True: "true", False: "false", None: "null"}
@@ -645,7 +646,9 @@ class Parser:
         return True
 
     def _call(self, call: re.Match[str]) -> Node:
-        """Read `ObjectId("…")` or `NumberLong(5)`, a call with one argument, as the argument."""
+        """Read `ObjectId("…")` or `NumberLong(5)`, a call with one argument, as the argument, and a date as Python
+        shows it, `datetime.date(2026, 3, 1)`, as the date.
+        """
         start = self.pos
         if _COMPUTES.match(call[0]):
             raise self._expected("a value", at=start)
@@ -653,6 +656,9 @@ class Parser:
         if self.text[self.pos] in QUOTES:
             close = grammar.STRING_ARGUMENT.match(self.text, self.pos)
             node = close and Node(STRING, close[2], close.start(2) - 1, close.end(2) + 1)
+        elif (close := _MOMENT.match(self.text, start)) is not None:
+            moment = iso_moment(close)
+            node = Node(STRING, moment, start, close.end()) if moment is not None else None
         else:
             close = grammar.NUMBER_ARGUMENT.match(self.text, self.pos)
             number = read_number(close[1]) if close else None

@@ -240,6 +240,8 @@ COMPARED: Final = Phrases(
     rf"\A(?:{_BESIDE}[,:]? )?(?:(?:the|my|your|an?|der|die|das|eine?|les?|la|une?|el|los|una) |l')?(?:{_OLD_EN}"
     rf"|{_OLD} {_ITEM}|{_ITEM} {_OLD})(?:(?: (?!{_ITEM}\b)\w+){{0,5}} {_WAS}| {_WAS})?(?:,? {_BESIDE})?\s*[:：]?\Z",
     rf"\A{_BESIDE}(?:[, ][^.!?\n]{{1,60}})?\s*[:：]\Z",
+    r"\A(?:before|previously|formerly|vorher|bisher|früher|zuvor|voorheen|avant|auparavant|antes|anteriormente|prima)\s*[:：]\Z",
+    r"\A[^.!?\n]{0,40}\b(?:would|will) (?:be (?:rejected|invalid)|not (?:validate|be accepted)|fail(?: \w+)?)[:：]\Z",
     r"\A(?:this|it|dies|cela|esto)? ?(?:replaces|supersedes|ersetzt|remplace|reemplaza) [^.!?\n]{1,60}[:：]\Z",
     r"\A(?:what )?(?:not to|do not|don['’]t|never) (?:send|use|return|write|output|answer)\b[^.!?\n]{0,40}[:：]\Z",
     r"\A(?:之前|以前|原来|原始|原先|旧)的?(?:答案|结果|记录|输入|数据|版本)?[:：]\Z|\A(?:以前|前|元|旧|誤った)の?(?:値"

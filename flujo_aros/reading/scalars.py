@@ -21,7 +21,7 @@ import re
 import unicodedata
 from collections.abc import Container, Mapping
 from collections.abc import Set as AbstractSet
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
@@ -820,6 +820,31 @@ def _read_time(text: str, form: str) -> Time | None:
     if found is not None and found != text:
         return Time(found, code)
     return Time(plain, code) if plain != text and not is_misread(plain, form) else Time(text, "")
+
+
+MOMENT: Final = (
+    r"(?:datetime\.)?(?P<kind>date(?:time)?)\((?P<parts>\d{1,4}(?:,[ ]?\d{1,6}){2,6})"
+    r"(?P<utc>,[ ]?tzinfo=(?:(?:datetime\.)?(?:timezone\.utc|UTC)|<UTC>|TzInfo\((?:UTC|0)\)"
+    r"|ZoneInfo\([\"'](?:\w+/)?UTC[\"']\)))?\)"
+)
+"""A date or a time as Python shows it: `datetime.datetime(2026, 3, 1, 9, 5, tzinfo=datetime.timezone.utc)`."""
+
+
+def iso_moment(found: re.Match[str]) -> str | None:
+    """Return the ISO form of a match of `MOMENT`, or None if there is no such date.
+
+    >>> iso_moment(re.match(MOMENT, "datetime.date(2026, 3, 1)"))
+    '2026-03-01'
+    """
+    parts = [int(part) for part in found["parts"].split(",")]
+    year, month, day, hour, minute, second, micro = [*parts, 0, 0, 0, 0][:7]
+    zone = UTC if found["utc"] else None
+    try:
+        moment = datetime(year, month, day, hour, minute, second, micro, zone)
+    except ValueError:
+        return None
+    is_date = found["kind"] == "date" and len(parts) == 3
+    return moment.date().isoformat() if is_date else moment.isoformat()
 
 
 def _date(text: str) -> str | None:

@@ -76,7 +76,7 @@ _ANNOUNCES_LIST: Final = expression(
 )
 """Before a list in a sentence: `The list is [4].`, but not `It was measured twice [4].`"""
 _NEAR: Final = 400
-_BULLET: Final = expression(r"\s*(?:(?:[-*•+]|\d{1,3}[.)])[ \t]+)?\"?\Z")
+_BULLET: Final = expression(r"\s*(?:(?:[-*•+]|\(?(?:\d{1,3}|[A-Za-z])[.)])[ \t]+)?\"?\Z")
 """Text that may precede an answer on its line: a bullet, and the quotation mark of JSON in a string."""
 _BEFORE_FIRST: Final = ' \t\r\n"'
 _QUOTED_LINE: Final = expression(r"[ \t]*>")

@@ -108,12 +108,21 @@ T = TypeVar("T")
 
 # Possessive, so that nothing is tried twice: a row of slashes can be split into comments in too many ways.
 BETWEEN: Final = expression(
-    r"(?:^[ \t]*+(?:[-*•+]|\d{1,3}[.)])[ \t]|^[ \t]*+(?:---+|\*\*\*+|___+|===+)[ \t]*+$"
+    r"(?:^[ \t]*+(?:[-*•+]|\(?(?:\d{1,3}|[A-Za-z])[.)])[ \t]|^[ \t]*+(?:---+|\*\*\*+|___+|===+)[ \t]*+$"
     r"|[\s,;]|(?>/\*.*?\*/)|//[^\n]*+|(?!))*+",
     re.M,
 )
 TAGS: Final = expression(r"\s*</([\w:-]{1,60})\s*>\s*<\1>\s*")
 FENCES: Final = expression(r"(?:[\s,;]|(?:```|~~~)[\w+#.-]*+|(?!))*+")
+_NUMBERED: Final = expression(
+    r"[\s*#_>`~-]*+(?P<noun>[^\W\d_]{2,40})[ ]?(?:#|no\.?|nr\.?)?[ ]?(?P<number>\d{1,3})[\s*_:.)-]*+"
+    r"(?:(?:```|~~~)\w*+\s*+)?"
+)
+"""The heading of one of several items, from the item before it: `**Ticket 2:**`."""
+_ITEMS: Final = phrases.word_set(
+    "item entry record row element object eintrag datensatz objekt élément objet enregistrement elemento objeto"
+    " registro"
+)
 CLOSER: Final = expression(r"\s*[}\]]")
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
 _CONTAINERS: Final = (("object", "object"), ("array", "list"))
@@ -1211,6 +1220,8 @@ class Search(Generic[T]):
             return self._rejection(broken.reason or Reason.MALFORMED, broken.issues, broken)
         others = [c for c in found if not c.fits and c.reason is not Reason.ECHOED_SCHEMA]
         behind = [c for c in others if self.shape.only_lists or c.start > chosen.start]
+        while behind and behind[-1].compared and not remainder.has_words(self.text[behind[-1].end :]):
+            behind.pop()
         rivals = [c for c in behind if not self._is_code(c, chosen) and self._is_answer(c, chosen)]
         if not rivals:
             return None
@@ -1276,9 +1287,24 @@ class Search(Generic[T]):
         gaps = [(one.end, two.start) for one, two in pairwise(group)]
         return not any(walls.fullmatch(self.text, *gap) or TAGS.fullmatch(self.text, *gap) for gap in gaps)
 
+    def _are_numbered(self, group: Sequence[Candidate[T]]) -> bool:
+        """Return whether every value has a heading that counts the items of the list, and nothing else is between
+        them.
+        """
+        item = self.shape.element(0)
+        nouns = _ITEMS.union(name_words(item.title), *map(name_words, item.keys))
+        label = remainder.label_before(self.text, group[0].start)
+        gaps = [label, *(self.text[one.end : two.start] for one, two in pairwise(group))]
+        found = [_NUMBERED.fullmatch(gap) for gap in gaps]
+        return all(
+            heading is not None and int(heading["number"]) == number and fold(heading["noun"]) in nouns
+            for number, heading in enumerate(found, 1)
+        )
+
     def _collect(self, group: list[Candidate[T]]) -> Reading[T] | None:
         """Collect several consecutive values, if the contract is a list of them."""
-        if len(group) < 2 or self._all_apart(group) or not (self.shape.only_lists or self._in_lines(group)):
+        apart = self._all_apart(group) and not self._are_numbered(group)
+        if len(group) < 2 or apart or not (self.shape.only_lists or self._in_lines(group)):
             return None
         if self.shape.only_lists and self.text[group[0].start] == "[":
             return None

@@ -16,6 +16,7 @@ from typing import (
     Generic,
     Literal,
     NamedTuple,
+    NoReturn,
     TypeAlias,
     TypeGuard,
     TypeVar,
@@ -435,7 +436,7 @@ class Output:
 
         `like` is a pydantic model or any type, a `TypeAdapter`, or a JSON Schema as a dict (`{}` or `True`: any JSON
         value). Raises `ContractError` if it cannot be compiled, and for a schema that accepts every value because its
-        keyword is misspelt (`propertys`).
+        keyword is misspelt (`propertys`), or because it has none (`{"qty": "int"}`).
 
         >>> Output.json({"type": "integer"}).json_schema
         {'type': 'integer'}
@@ -612,7 +613,7 @@ def compile_contract(like: Any) -> Contract[Any]:
     """Compile a type, a JSON Schema or an `Output.*` to a contract; each one is compiled only once.
 
     Raises `ContractError` if it cannot be compiled, and for a schema that constrains nothing because its keyword is
-    misspelt.
+    misspelt or missing.
     """
     ready: object = like
     key: object | None = ready
@@ -650,7 +651,7 @@ def _content_key(like: Any) -> object | None:
     """Return a key that identifies a contract, or None for an unhashable type, which is compiled each time."""
     if isinstance(like, (dict, bool)):
         try:
-            return json.dumps(like, sort_keys=True)
+            return json.dumps(like, sort_keys=True, default=_reject)
         except (TypeError, ValueError) as error:
             raise ContractError(f"not a JSON Schema: {error}") from error
     try:
@@ -659,6 +660,11 @@ def _content_key(like: Any) -> object | None:
         return None
     key: object = like
     return key
+
+
+def _reject(part: object) -> NoReturn:
+    advice = "; for Python types, pass a type such as a pydantic model" if isinstance(part, type) else ""
+    raise ContractError(f"not a JSON Schema: it contains {part!r}{advice}")
 
 
 _FORMS: Final = "json, tagged:TAG, text:TAG, block:KEY,KEY… or event:KIND,KIND…"

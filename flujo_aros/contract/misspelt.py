@@ -8,8 +8,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
+from pydantic_core import to_json
+
 from flujo_aros.contract.schema import JsonSchema
-from flujo_aros.contract.validators import SchemaValues, Values, is_value_of, path_of, wrapped_in
+from flujo_aros.contract.validators import SchemaValues, Values, is_value_of, path_of, type_word, wrapped_in
 from flujo_aros.errors import ContractError, Hint, Suggestion
 from flujo_aros.json_data import ANNOTATING, CONSTRAINING, Place, is_dict, is_list, schemas_in
 from flujo_aros.spelling import nearest, only_near, short
@@ -116,7 +118,9 @@ def _undeclared_required(parts: Sequence[tuple[Place, JsonSchema]]) -> Iterator[
 
 def require_constraint(schema: JsonSchema) -> None:
     """Raise `ContractError` for a schema that accepts every value, or every one of its type, because the only other
-    keyword in it is misspelt.
+    keyword in it is misspelt, or because it maps names to types (`{"qty": "int"}`) instead of declaring properties.
+
+    Stored files of named schemas (`{"Order": {"type": "object"}}`) are accepted.
 
     >>> require_constraint({"type": "object", "propertys": {}})
     Traceback (most recent call last):
@@ -128,6 +132,27 @@ def require_constraint(schema: JsonSchema) -> None:
         for error in misspelt_in(schema):
             if not misspells_annotation(error):
                 raise error
+    unknown = _unknown_keys(schema)
+    if not all(is_dict(value) and CONSTRAINING & value.keys() for value in unknown.values()):
+        raise _accepts_every_value(unknown)
+
+
+def _unknown_keys(schema: JsonSchema) -> JsonSchema:
+    """Return the members of a schema that are not keywords, if no keyword in it constrains a value."""
+    if CONSTRAINING & schema.keys():
+        return {}
+    return {key: value for key, value in schema.items() if key not in ANNOTATING and not key.startswith("x-")}
+
+
+def _accepts_every_value(unknown: JsonSchema) -> ContractError:
+    key, value = next(iter(unknown.items()))
+    close = get_close_matches(key, CONSTRAINING, 1)
+    hint = "write {} for any value"
+    if close:
+        hint = f"did you mean {close[0]!r}?"
+    elif is_dict(value) or type_word(value):
+        hint = f'write {{"type": "object", "properties": {{{to_json(key).decode()}: …}}}}, or {{}} for any value'
+    return ContractError(f"a JSON Schema that accepts every value: {short(key)} is not a keyword; {hint}")
 
 
 @lru_cache(maxsize=256)
@@ -153,9 +178,5 @@ ignored; did you mean 'minimum'?
             continue
         where = path_of(error.path[:-1])
         raise ContractError(f"{error}" if where == "$" else f"at {where}: {error}", error.path)
-    schema = values.json_schema
-    unknown = [key for key in schema if key not in ANNOTATING and not key.startswith("x-")]
-    if unknown and not CONSTRAINING & schema.keys():
-        close = get_close_matches(unknown[0], CONSTRAINING, 1)
-        hint = f"did you mean {close[0]!r}?" if close else "write {} for any value"
-        raise ContractError(f"a JSON Schema that accepts every value: {unknown[0]!r} is not a keyword; {hint}")
+    if unknown := _unknown_keys(values.json_schema):
+        raise _accepts_every_value(unknown)

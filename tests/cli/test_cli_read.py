@@ -149,7 +149,10 @@ def test_an_unavailable_schema_is_one_sentence(aros: Aros, schema: str, words: s
         ('{"type": 3}', "JSON Schema"),
         ('{"type": "object", "propertys": {}}', "'propertys' is not a keyword of JSON Schema and would be ignored"),
         ('{"properties": {"day": {"format": "dat"}}}', "'dat' is not a format of JSON Schema"),
-        ('{"age": {"type": "integer"}}', "'age' is not a keyword; write {} for any value"),
+        (
+            '{"age": {"type": "integer"}}',
+            '\'age\' is not a keyword; write {"type": "object", "properties": {"age": …}}, or {} for any value',
+        ),
     ],
 )
 def test_schema_file_that_is_none_is_one_sentence(aros: Aros, tmp_path: Path, text: str, words: str) -> None:

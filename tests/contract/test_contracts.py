@@ -63,6 +63,10 @@ def test_anything_with_a_json_form_can_be_a_contract(like: Any, text: str, value
         ({"items": {"minimum": "x"}}, r"at \$\.items\.minimum: "),
         ({"$ref": "#/$defs/none"}, r"/\$defs/none"),
         ({"properties": {1: {"type": "string"}}}, "not a JSON Schema: Dict key must be str"),
+        (
+            {"qty": int},
+            "not a JSON Schema: it contains <class 'int'>; for Python types, pass a type such as a pydantic",
+        ),
         (False, "allows no value"),
         (5, "5 cannot be used as a contract: pass a type such as a pydantic model, a JSON Schema as a dict"),
         (value_of, "the function value_of is not a contract"),
@@ -77,6 +81,7 @@ def test_anything_with_a_json_form_can_be_a_contract(like: Any, text: str, value
         "items",
         "ref",
         "key",
+        "python-type",
         "false",
         "number",
         "function",
@@ -103,9 +108,12 @@ def test_a_contract_error_is_a_value_error() -> None:
         ({"type": "object", "propertys": {}}, "'propertys' is not a keyword .*; did you mean 'properties'"),
         ({"typ": "object"}, "'typ' is not a keyword .*; did you mean 'type'"),
         ({"type": "array", "itmes": {"type": "string"}}, "'itmes' is not a keyword .*; did you mean 'items'"),
+        ({"qty": "int"}, r"'qty' is not a keyword; write \{\"type\": \"object\", \"properties\": \{\"qty\": …\}\}, or"),
+        ({"id": "int", "qty": "int", "at": {"type": "string"}}, "every value: 'qty' is not a keyword; write"),
+        ({"sku": "A-1", "qty": 3}, "'sku' is not a keyword; write {} for any value"),
     ],
 )
-def test_a_misspelt_keyword_without_which_a_schema_accepts_everything_is_an_error_everywhere(
+def test_a_misspelt_or_missing_keyword_without_which_a_schema_accepts_everything_is_an_error_everywhere(
     schema: dict[str, Any], words: str
 ) -> None:
     """A validator ignores it, and would accept unintended values."""
@@ -118,6 +126,11 @@ def test_a_misspelt_keyword_without_which_a_schema_accepts_everything_is_an_erro
     ):
         with pytest.raises(ContractError, match=words):
             give()
+
+
+def test_a_file_of_named_schemas_accepts_any_value() -> None:
+    """Programs store such files; a step, a blueprint and the command line ask which of the schemas is meant."""
+    assert value_of(read('{"sku": "A"}', {"Order": {"type": "object"}})) == {"sku": "A"}
 
 
 @pytest.mark.parametrize(

@@ -25,14 +25,16 @@ from typing import (
 )
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, TypeAdapter, create_model, model_serializer
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from flujo_aros.configured import short_repr
 from flujo_aros.contract.checks import Check, fields_in, is_async, names_of, scores_of, winner_in
 from flujo_aros.contract.misspelt import require_constraint
 from flujo_aros.contract.schema import JsonSchema, Shape
-from flujo_aros.contract.validators import SchemaValues, TypeValues, Values, Verdict, fingerprint
+from flujo_aros.contract.validators import Invalid, SchemaValues, TypeValues, Valid, Values, Verdict, fingerprint
 from flujo_aros.errors import ContractError
-from flujo_aros.outcome import Risk
+from flujo_aros.outcome import Issue, Risk
+from flujo_aros.spelling import short, short_value
 
 JsonObject = dict[str, Any]
 
@@ -264,6 +266,22 @@ class JsonContract(Generic[T_co]):
         """Validate a JSON value. Never raises for bad data."""
         return self.values.validate(value)
 
+    def revalidate(self, value: Any) -> Verdict[T_co]:
+        """Validate a value that code has made, such as a check or a fallback: one of this type, or plain JSON. Nothing
+        is converted.
+        """
+        try:
+            plain = to_jsonable_python(value, inf_nan_mode="constants")
+        except PydanticSerializationError:
+            return Invalid((Issue("$", "type", f"{short_value(value)} is not a JSON value"),))
+        verdict = self.validate(plain)
+        if isinstance(verdict, Invalid):
+            return verdict
+        if verdict.conversions:
+            return Invalid(verdict.conversions)
+        typed = isinstance(self.values, TypeValues) and self.values.has_type(value)
+        return Valid(value) if typed else verdict
+
 
 @dataclass(frozen=True, repr=False)
 class TaggedContract(JsonContract[T_co]):
@@ -330,6 +348,13 @@ class BlockContract(JsonContract[Block]):
         """All keys that the block must have; if there are none, every reply satisfies the contract."""
         return (self.block_key, *self.required) if self.block_key else ()
 
+    def revalidate(self, value: Any) -> Verdict[Block]:
+        """Validate a block that code has made, which must have the keys, too."""
+        verdict = super().revalidate(value)
+        lacking = [key for key in self.keys if isinstance(verdict, Valid) and verdict.value.fields.get(key) is None]
+        missing = (Issue(f"$.{key}", "missing", f"the required key {key!r} is missing") for key in lacking)
+        return Invalid(tuple(missing)) if lacking else verdict
+
     def instruction(self) -> str:
         """Return the prompt instructions that request this output, or an empty string if the block key is blank."""
         if not self.keys:
@@ -391,6 +416,14 @@ class EventContract(JsonContract[Event]):
     def json_schema(self) -> JsonSchema:
         """The schema of `model`."""
         return self.model.model_json_schema()
+
+    def revalidate(self, value: Any) -> Verdict[Event]:
+        """Validate an event that code has made, which must be of one of the kinds."""
+        verdict = compile_contract(Event).revalidate(value)
+        if isinstance(verdict, Invalid) or verdict.value.kind in self.kinds:
+            return verdict
+        found = f"must be one of {', '.join(self.kinds)}, found {short(verdict.value.kind)}"
+        return Invalid((Issue("$.kind", "kind", found),))
 
     def where(self) -> JsonSchema:
         """Return the kinds and the fallback kind."""

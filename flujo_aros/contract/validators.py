@@ -422,6 +422,13 @@ class TypeValues(Generic[T]):
         truths = self._has_numbers and any(isinstance(part, bool) for _, part in parts(value))
         return None if truths or (self.shape.has_times and _is_misdated(value, self.shape)) else verdict
 
+    def has_type(self, value: object) -> bool:
+        """Return whether a value already has this type, in all its parts."""
+        try:
+            return bool(self.adapter.validate_python(value, strict=True) == value)
+        except ValidationError:
+            return False
+
     def validate(self, value: object) -> Verdict[T]:
         """Validate a JSON value, strictly first; lax conversions by pydantic are then listed in `conversions`."""
         if self._effort.grows and self._effort.exceeds(_MOST_TRIED, value):

@@ -18,9 +18,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 from uuid import UUID, uuid5
 
+from flujo_aros.contract import Invalid
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import LiveEvent, PartialValue, TextReplaced
-from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected, Trust, rejection_of
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust, rejection_of
 from flujo_aros.pipeline.control import Cached
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, emit_step_finished, sentence_of, step_span
@@ -35,7 +36,7 @@ from flujo_aros.pipeline.results import (
     StepStatus,
     may_pass,
 )
-from flujo_aros.pipeline.step import Step, handed_on
+from flujo_aros.pipeline.step import Call, Step, handed_on, stored_contract
 from flujo_aros.pipeline.values import SharedContext, Write, kind_of, members_of, path_of
 from flujo_aros.reading.payload import apply_checks_async
 from flujo_aros.usage import Usage
@@ -397,7 +398,7 @@ class Execution:
             return self._written(step, settlement, frame, slot)
         # the value of the fallback does not depend on the inputs of the failed step
         slot.input_trust = ended.input_trust or Trust.CLEAN
-        rejected, outcome = rejection_of(settlement.outcome), ended.outcome
+        rejected, outcome = rejection_of(settlement.outcome), _as_contracted(step, step.fallback, ended.outcome)
         ending = rejected.headline() if rejected is not None else settlement.outcome and settlement.outcome.kind
         replaced = Settlement(
             replace(outcome, origin="fallback") if isinstance(outcome, Accepted) else outcome,
@@ -589,6 +590,20 @@ def _needs_fallback(step: PipelineStep, settlement: Settlement[Any]) -> bool:
     """Return whether to run the fallback: the step has failed, or has only text and does not accept that."""
     degraded = isinstance(settlement.outcome, Degraded) or settlement.cause is not None
     return _failed(step, settlement) or (degraded and step.on_degraded != "accept")
+
+
+def _as_contracted(step: PipelineStep, fallback: PipelineStep, outcome: Outcome[Any] | None) -> Outcome[Any] | None:
+    """Return the outcome of a fallback if its value satisfies the contract of the step, or else the rejection."""
+    agent = step.imported_agent if isinstance(step, Call) else step
+    contract = None if agent is None else stored_contract(agent)
+    if contract is None or not isinstance(outcome, Accepted):
+        return outcome
+    verdict = contract.revalidate(outcome.value)
+    if not isinstance(verdict, Invalid):
+        return replace(outcome, value=verdict.value)
+    about = f"the value of the fallback {fallback.name!r} does not satisfy the contract of the step: "
+    issues = tuple(replace(issue, message=f"{about}{issue.message}") for issue in verdict.issues)
+    return Rejected(Reason.INVALID, issues, outcome.text)
 
 
 def _is_infrastructure(settlement: Settlement[Any]) -> bool:

@@ -38,7 +38,7 @@ from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import PREVIOUS
 from flujo_aros.pipeline.template import InputLike, InputTemplate, unparsed
 from flujo_aros.pipeline.values import SharedContext, Write, as_json, kind_of, members_of
-from flujo_aros.spelling import nearest
+from flujo_aros.spelling import clip, nearest
 
 BodyCall: TypeAlias = Callable[[], Awaitable[BodyResult]]
 
@@ -184,10 +184,16 @@ def _concat(values: Mapping[str, Any]) -> Any:
 
 
 def _majority(values: Mapping[str, Any]) -> Any:
-    """Return the most frequent value; in a tie, that of the earliest branch."""
-    parts = list(values.values())
-    keys = [as_json(part) for part in parts]
-    return parts[keys.index(max(keys, key=keys.count))]
+    """Return the most frequent value. Raises `UsageError` for a tie, which decides nothing."""
+    by_key: dict[str, list[str]] = {}
+    for name, value in values.items():
+        by_key.setdefault(as_json(value), []).append(name)
+    most = max(map(len, by_key.values()))
+    first, *tied = [(key, names) for key, names in by_key.items() if len(names) == most]
+    if tied:
+        votes = "; ".join(f"{clip(key)} ({', '.join(names)})" for key, names in (first, *tied))
+        raise UsageError(f"reduce: majority_vote found a tie: {votes}; add a branch, or decide in a function")
+    return values[first[1][0]]
 
 
 REDUCERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {

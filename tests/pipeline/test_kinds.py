@@ -124,7 +124,7 @@ def test_a_step_fails_if_all_its_branches_fail_even_if_failures_are_ignored():
         ("first", {"a": 1, "b": 2}, 1),
         ("last", {"a": 1, "b": 2}, 2),
         ("majority_vote", {"a": 1, "b": 2, "c": 2}, 2),
-        ("majority_vote", {"a": 1, "b": 2}, 1),
+        ("majority_vote", {"a": 1}, 1),
         (lambda values: sum(values.values()), {"a": 1, "b": 2}, 3),
         ("builtins:sorted", {"b": 1, "a": 2}, ["a", "b"]),
     ],
@@ -132,6 +132,21 @@ def test_a_step_fails_if_all_its_branches_fail_even_if_failures_are_ignored():
 def test_branches_reduce_to_one_value(how: Any, given: dict[str, Any], value: Any):
     fan = Parallel("fan", {name: const("c", each) for name, each in given.items()}, reduce=how)
     assert run(fan).output == value
+
+
+@pytest.mark.parametrize(
+    ("votes", "tie"),
+    [
+        (("approve", "deny"), '"approve" (a); "deny" (b)'),
+        ((1, 2, 3), "1 (a); 2 (b); 3 (c)"),
+        (("x", "y", "z", "y", "x"), '"x" (a, e); "y" (b, d)'),
+    ],
+)
+def test_a_tie_of_the_votes_fails_the_step_and_names_the_values(votes: tuple[Any, ...], tie: str):
+    branches = {name: const("c", vote) for name, vote in zip("abcde", votes, strict=False)}
+    result = run(Parallel("fan", branches, reduce="majority_vote"))
+    assert result.status is RunStatus.FAILED
+    assert f"majority_vote found a tie: {tie}; " in str(result.step("fan").error)
 
 
 def test_a_union_of_contradictions_names_both_branches_and_the_key():

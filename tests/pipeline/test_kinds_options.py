@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic_ai import Agent, models
+from pydantic import BaseModel, Field
+from pydantic_ai import Agent, PromptedOutput, models
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -293,10 +294,45 @@ def test_a_fallback_may_degrade_the_step():
 def test_a_fallback_runs_for_text_in_place_of_a_value():
     """The default ladder of an agent ends with text; a fallback means that a value is needed."""
     provider = Provider("words")
-    step = Step("a", Agent(FunctionModel(provider.answer)), NUMBER, fallback=Call("spare", function=len))
+    spare = Call("spare", function=lambda text: {"n": len(text)})
+    step = Step("a", Agent(FunctionModel(provider.answer)), NUMBER, fallback=spare)
     result = run(step, "four")
-    assert (result.status, result.output) == (RunStatus.COMPLETED, 4)
+    assert (result.status, result.output) == (RunStatus.COMPLETED, {"n": 4})
     assert result.steps[0].replaced == "no_json: the text contains no JSON object"
+
+
+class Count(BaseModel):
+    n: int
+
+
+class Secretive(BaseModel):
+    n: int
+    why: str = Field(default="", exclude=True)
+
+
+@pytest.mark.parametrize("value", [42, "no idea", {"n": "3"}, {"n": 3, "m": 1}, None, object()])
+def test_the_value_of_a_fallback_must_satisfy_the_contract_of_the_step(value: Any):
+    agent = Agent(FunctionModel(Provider("words").answer))
+    step = Step("a", agent, Count, fallback=Call("spare", lambda _: value), sink_to="found")
+    result = run(step >> Call("after", lambda count: count.n))
+    assert (result.status, result.context) == (RunStatus.FAILED, {})
+    assert "the value of the fallback 'spare' does not satisfy the contract of the step: " in str(result.steps[0].error)
+
+
+@pytest.mark.parametrize(
+    ("contract", "value"),
+    [(Count, Count(n=3)), (Secretive, Secretive(n=3, why="x")), (list[Count], [Count(n=3)]), (NUMBER, {"n": 3})],
+)
+def test_a_value_of_a_fallback_that_satisfies_the_contract_is_the_value_of_the_step(contract: Any, value: Any):
+    agent = Agent(FunctionModel(Provider("words").answer))
+    result = run(Step("a", agent, contract, fallback=Call("spare", lambda _: value)))
+    assert (result.status, result.output) == (RunStatus.COMPLETED, value)
+
+
+def test_plain_json_of_a_fallback_gets_the_type_of_the_step():
+    agent = Agent(FunctionModel(Provider("words").answer), output_type=PromptedOutput(Count))
+    result = run(Step("a", agent, fallback=Call("spare", lambda _: {"n": 3})))
+    assert (result.status, result.output) == (RunStatus.COMPLETED, Count(n=3))
 
 
 def test_text_that_is_accepted_needs_no_fallback():

@@ -25,11 +25,13 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.numerals import numbers_in
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
+from flujo_aros.reading.absent import MAY_BE_ABSENT, absence_in
 from flujo_aros.reading.caveats import MAY_BE_CAVEAT, caveat_in
 from flujo_aros.reading.claims import contradicted_by
 from flujo_aros.reading.disowned import MAY_DISOWN, disowned_in, is_sample
 from flujo_aros.reading.grammar import CJK, SENTENCE, SHORT_COMMENT, expression
 from flujo_aros.reading.omissions import MAY_OMIT, announces_more, holds_list, omission_in
+from flujo_aros.reading.phrases import Phrases
 from flujo_aros.reading.remarks import MAY_REMARK, correction_in, doubt_in, remark_in
 from flujo_aros.reading.scalars import WORD, in_other_unit, is_unit, name_words, other_unit
 from flujo_aros.reading.scanner import CODE_FENCES
@@ -297,10 +299,8 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], answer: Answer) 
     if found is None and has_words(before):
         found = _rest_before(text, label, chosen, others, behind, answer)
     near = "" if others else before[-2 * _NEAR :]
-    if found is None and any(map(MAY_DISOWN.may_match, filter(None, (near, behind)))):
-        said = _OPEN_FENCE.sub("", mask_reasoning(near, unopened=True))
-        disowned = disowned_in(said, _FENCE.sub(" ", _FENCE_END.sub("", behind)))
-        found = disowned and f"the text next to it says that it is not the answer: {_excerpt(disowned, 0)!r}"
+    if found is None and any(map(_MAY_REFUSE.may_match, filter(None, (near, behind)))):
+        found = _denied_beside(near, behind, answer)
     if found is None and before:
         found = _denied_before(before, answer)
     if found is None and (before or behind):
@@ -309,6 +309,17 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], answer: Answer) 
 
 
 _COLONS: Final = (":", "：")
+_MAY_REFUSE: Final = Phrases(MAY_BE_ABSENT.source, MAY_DISOWN.source)
+
+
+def _denied_beside(before: str, behind: str, answer: Answer) -> str | None:
+    """Return why the words next to the value say that it was made of nothing, or is not the answer."""
+    before = _OPEN_FENCE.sub("", mask_reasoning(before, unopened=True))
+    behind = _FENCE.sub(" ", _FENCE_END.sub("", behind))
+    if (absent := absence_in(before, behind, answer.shape.named)) is not None:
+        return f"the text next to it says that there was nothing to read: {_excerpt(absent, 0)!r}"
+    disowned = disowned_in(before, behind)
+    return disowned and f"the text next to it says that it is not the answer: {_excerpt(disowned, 0)!r}"
 
 
 def _without_prompt(text: str, chosen: Span) -> str:

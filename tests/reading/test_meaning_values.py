@@ -494,6 +494,47 @@ def test_numbered_members_and_lines_with_bullets_are_the_items_of_a_list(said: A
     assert given(reading(said, list[str])) == meant
 
 
+class Train(BaseModel):
+    line: str
+    track: int
+
+
+ONE, TWO = '{"line": "S 1", "track": 2}', '{"line": "S 8", "track": 5}'
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        (f"a) {ONE}\nb) {TWO}", True),
+        (f"(1) {ONE}\n(2) {TWO}", True),
+        (f"Item 1:\n{ONE}\nItem 2:\n{TWO}", True),
+        (f"**Train 1**\n\n```json\n{ONE}\n```\n\n**Train 2**\n\n```json\n{TWO}\n```", True),
+        (f"Train 1:\n{ONE}\nTrain 3:\n{TWO}", False),
+        (f"Attempt 1:\n```json\n{ONE}\n```\nAttempt 2:\n```json\n{TWO}\n```", False),
+        (f"Version 1: {ONE}\nVersion 2: {TWO}", False),
+    ],
+)
+def test_objects_under_headings_that_count_items_are_the_items_of_a_list(text: str, taken: bool) -> None:
+    outcome = read(text, list[Train])
+    both = [Train(line="S 1", track=2), Train(line="S 8", track=5)]
+    assert outcome.value == both if taken else isinstance(outcome, Rejected)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("datetime.datetime(2026, 3, 1, 9, 5, tzinfo=datetime.timezone.utc)", "2026-03-01T09:05:00+00:00"),
+        ("datetime.datetime(2026, 3, 1, 9, 5, 7, 250000, tzinfo=TzInfo(UTC))", "2026-03-01T09:05:07.250000+00:00"),
+        ("datetime.date(2026, 3, 1)", "2026-03-01"),
+        ("datetime.datetime(2026, 13, 1, 9, 5)", None),
+        ("datetime.datetime(2026, 3, 1, tzinfo=LOCAL)", None),
+    ],
+)
+def test_a_date_that_python_shows_is_read_in_a_dict(written: str, meant: str | None) -> None:
+    outcome = read(f"{{'at': {written}}}", {"properties": {"at": {"type": "string"}}, "required": ["at"]})
+    assert outcome.value == {"at": meant} if meant else isinstance(outcome, Rejected)
+
+
 def test_undefined_leaves_out_an_optional_field_that_may_not_be_null() -> None:
     class Member(BaseModel):
         name: str

@@ -37,6 +37,12 @@ def test_a_last_item_that_stands_for_others_rejects_the_list(item: str) -> None:
     assert isinstance(read(listed("Ann", "Bo", item), NAMES), Rejected)
 
 
+@pytest.mark.parametrize("item", ["... 9 more ...", "…und 9 weitere…", "(9 more)"])
+def test_an_item_in_dots_or_brackets_stands_for_others_anywhere(item: str) -> None:
+    assert isinstance(read(listed("Ann", item, "Bo"), NAMES), Rejected)
+    assert isinstance(read(listed("Ann", "...And Justice for All", "Bo"), NAMES), Accepted)
+
+
 @pytest.mark.parametrize(
     "item", ["[chapters 2 through 18]", "[Kapitel 2-18]", "(ilk 15 madde)", "(第二条至第三十条)", "<snip>", "(중략)"]
 )

@@ -660,6 +660,9 @@ def test_a_correction_replaces_the_answer_in_a_better_place(text: str) -> None:
         f"Before: {OTHER}\nAfter: {GOOD}",
         f"Input was {OTHER}. Output:\n```json\n{GOOD}\n```",
         f"```json\n{GOOD}\n```\nFor comparison, the old record was {OTHER}.",
+        f"After: {GOOD}\nBefore: {OTHER}",
+        f'{GOOD}\n\nFor contrast, a record that would fail validation: {{"number": "LH 12", "status": "soon"}}',
+        f'{GOOD}\n\nThis would be rejected: {{"number": "LH 12", "status": "soon"}}',
     ],
 )
 def test_a_draft_before_the_answer_is_not_a_rival(text: str) -> None:

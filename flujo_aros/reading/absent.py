@@ -1,0 +1,254 @@
+"""Recognizes a reply to nothing: the words before or after an object admit that the document it should be made of was
+missing, empty or unreadable, or request it.
+
+As in `disowned`, each word has a class, and a rule is an order of classes. The words are of the same languages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from flujo_aros.reading.grammar import SENTENCE, expression
+from flujo_aros.reading.lexicon import Lexicon
+from flujo_aros.reading.phrases import Phrases
+from flujo_aros.reading.scalars import name_words
+
+_WORDS: Final = {
+    "NOT": """not n't never cannot can't no zero 0 without nicht kein* nie niemals ohne ne n' pas aucun* sans jamais
+        ningún ningun* sin nunca non nessun* nulla senza não nenhum* sem niet geen nooit zonder żadn* nic bez не нет
+        без değil hiç* olmadan 没 没有 不 无 未 無 無い ない ず なかった ません ありません いない なし 없* 않* 못*
+        안""",
+    "NOTHING": """nothing none nichts rien nada niente nulla niets ничего nic 何も 아무것도""",
+    "FAIL": """fail failed fails failing unable couldn't impossible konnte konnten kann unmöglich impossibile
+        imposible impossível onmogelijk nie_udało не_удалось невозможно 失败 无法 できません できな 불가능*""",
+    "LACKS": """göremed* göremi* bulamad* bulamı* bulunamad* açamad* açılmad* açılam* okuyamad* okunam* ulaşamad*
+        alamad* almad* yüklenmed* eklenmem* eklenmed* yok 找不到 打不开 看不到 看不清 没收到 見当たら* 見つから*
+        見当たり 読み取れ* 届いてい* ulaşmad* gelmed* iletilmed* 첨부되지_않* 열리지_않* 보이지_않* 읽을_수_없*
+        찾을_수_없* 확인할_수_없* 添付されていない 添付されていません 届いていません 見えません 読めません
+        開けません 見当たりません 受け取っていません""",
+    "MISSING": """missing absent fehlt fehlen manque* manquant* falta faltan manca mancano ontbreekt ontbreken
+        brakuje brak отсутств* eksik 缺少 缺失 빠져* 누락*""",
+    "SEE": """see seen seeing saw view find finding found locate receive received receiving get got getting access
+        watch hear identify discern recognize detect retrieve obtain finden gefunden sehe sehen gesehen erhalten
+        bekommen erkennen entnehmen vorgefunden vois voir vu trouvé trouver reçu veo ver visto encuentro encontrar
+        encontré recibí recibido vedo vedere trovo trovare trovato ricevuto vejo encontrei encontro recebi zie zien
+        gezien gevonden vinden ontvangen gekregen widzę widać znalazłem znaleźć otrzymałem otrzymał* вижу видно
+        нашёл нашел найти получил* получен* увидеть разобрать 看到 见到 找到 收到 見え 見つけ 受け取 찾 찾을 보이
+        보이지 받 받지 detected spotted""",
+    "OPEN": """open opened opening read reading load loaded loading render rendered display displayed play parse
+        decipher legible readable accessible reachable viewable öffnen geöffnet lesen laden geladen lesbar leserlich
+        zugreifen erreichbar öffnet ouvrir ouvert* lire lisible* charger chargé* accéder accessible* déchiffrer
+        abrir abierto abre leer legible* cargar cargó cargado cargada acceder descifrar aprire aperto leggere
+        leggibil* caricare caricat* accedere ler legível carregar carregou carregad* acessar abriu openen geopend
+        lezen leesbaar otworzyć otwiera odczytać odczytu czyteln* wczytać wczytał* загруз* загруж* открыть открыв*
+        открылась прочитать прочесть читаем* читается 打开 读取 加载 开け 開け 開く 読め 読み込 열 열리 열리지 읽
+        visit browse gelesen gelezen lu leído letto lido bezoeken besuchen visiter visitar visitare odwiedz*
+        посетить ziyaret""",
+    "COME": """attach attached upload uploaded come came comes arrive arrived return returned returns provide
+        provided supplied pasted paste included include shared sent follow follows forwarded present available given
+        angehängt beigefügt hochgeladen mitgeschickt mitgesendet übermittelt bereitgestellt übergeben angekommen
+        gesendet vorhanden mitgegeben folgt joint* fourni* transmis* envoyé* arrivé* collé* adjunt* proporcion*
+        enviad* llegó envió allegat* fornit* inviat* arrivat* incollat* anexad* fornecid* enviou veio chegou colad*
+        bijgevoegd meegestuurd gestuurd aangekomen geplakt meegeleverd załączon* dołączon* przesłan* dotarł*
+        wklejon* прилож* прикрепл* прислан* приш* передан* вставлен* eklen* gönderil* yüklen* gelme* 提供 附上 上传
+        发来 添付され 送られ 届い 첨부되* 제공되* 업로드되* 전달되*""",
+    "SEND": """send resend re-send share upload uploading attach re-upload reupload paste re-paste supply provide
+        forward schick schicken sende senden hochladen anhängen einfügen bereitstellen schicke hoch übermitteln
+        schicke* envoyer envoyez renvoyer renvoyez fournir partager coller joindre transmettre m'envoyer enviar
+        envía envíe envíame envíeme enviarme comparte compartir pega pegar pegarlo adjuntar adjunta adjunte subir
+        sube subirlo mandar inviare invia inviarmi inviami allegare allegarlo incollare incolla mandarmi mandami
+        condividere envie anexar anexe colar cole mande manda sturen stuur delen plakken plak toevoegen meesturen
+        uploaden przesłać prześlij wkleić wklej dołączyć wyślij отправить отправьте прислать пришлите приложить
+        приложите вставить вставьте прикрепить прикрепите пришли gönder* yükle* paylaş* ekle yapıştır* 发 发给 发送
+        上传 粘贴 贴 お送り 送って 送信 添付して 貼り付け 공유 보내* 첨부해* 업로드해* 올려* sending attaching
+        pasting sharing rimand* rinvi* reenví* reenvi* renvoie plakt mitschicken nachreichen 붙여* 넣어* 补充 补发""",
+    "AGAIN": """again re-attach noch_einmal nochmal nochmals erneut de_nouveau nouveau de_nuevo otra_vez volver
+        nuevamente di_nuovo nuovamente de_novo novamente opnieuw nogmaals ponownie jeszcze_raz снова заново ещё_раз
+        еще_раз tekrar yeniden 再 重新 再次 もう一度 再度 再送 다시""",
+    "PLEASE": """please kindly could_you can_you would_you would_you_mind go_ahead you_can bitte könnten_sie
+        könntest_du kannst_du können_sie veuillez merci_de pourriez pouvez peux_tu por_favor puedes podrías podría
+        puede per_favore puoi potresti potrebbe per_cortesia poderia pode alsjeblieft alstublieft graag kun_je
+        kunt_u proszę możesz пожалуйста можете lütfen misiniz mısınız 请 麻烦 ください 주세요 주시* 부탁* mind""",
+    "FORGOT": """forgot forgotten vergessen oublié olvid* dimenticat* esquec* zapomn* забыли unuttu* 忘 忘れ 잊""",
+    "ME": """me mir uns m' moi nous mi ons mij mnie мне нам bana bize 我 저에게""",
+    "I": """i we my ich wir je j' ho eu ik ja я мы ben 私 我们 저는""",
+    "YOU": """you your yours dein* deiner ihr ihre ihren ihrem ihrer sie du votre vos vous tu ton ta tus su tuo tua
+        suo seu sua você je jouw uw twój twoj* pańsk* ваш* вы sizin 您 你 您的 あなた 고객님""",
+    "IT": """it this that es ihn ihm le l' lo la o isto het to go его её ее это onu bunu 它 それ 이것""",
+    "DOCUMENT": """document documents page pages email e-mail mail text message attachment* input article file files
+        pdf image images photo picture scan screenshot transcript transcription recording audio video clip letter
+        report log logs listing response result results invoice contract agreement receipt form resume cv thread
+        posting review figure chart diagram snippet code recipe minutes notes content contents ocr dataset
+        spreadsheet flyer dokument* datei* anhang* anlage* bild bilds foto seite protokoll* rechnung* vertrag*
+        beleg* quittung* formular* lebenslauf text* *text rezept* transkript* nachricht* mail* artikel* inhalt*
+        texte document* pièce_jointe fichier* image* courriel page* contenu* facture* contrat* reçus compte_rendu
+        rapport* formulaire* lettre* documento* archivo* adjunto imagen* foto* texto* mensaje* correo* página*
+        contenido* factura* contrato* recibo* informe* formulario* transcripción allegato immagin* testo messaggio
+        pagina contenuto fattura* contratt* ricevut* rapporto modulo trascrizione anexo arquivo* ficheiro* imagem
+        mensagem fatura* comprovante* relatório* transcrição conteúdo bijlage* bestand* afbeelding* tekst* bericht*
+        pagina* inhoud factu* bon formulier* verslag* plik* załącznik* zdjęci* obraz* stron* treś* faktur* umow*
+        paragon* formularz* raport* wiadomoś* файл* вложени* изображени* страниц* письм* текст* документ* счёт*
+        договор* чек* фотограф* снимок снимк* belge* metin* metn* dosya* görsel* resim resm* sayfa* sözleşme* mesaj*
+        içeri* 文档 文件 附件 图片 文本 内容 页面 发票 合同 邮件 照片 评论 文書 ファイル 添付ファイル 添付 画像 写真
+        テキスト メール 本文 請求書 契約書 議事録 ページ 文字 문서* 파일* 첨부* 이미지* 사진* 텍스트* 메일* 내용*
+        본문* 청구서* 계약서* essay body ticket 正文 原文 本人 결과지* vacature""",
+    "REQUEST": """request prompt chat conversation context upload uploads folder anfrage chatverlauf gespräch
+        kontext demande contexte solicitud conversación contexto richiesta conversazione contesto pedido conversa
+        verzoek gesprek zapytani* rozmow* запрос* чат* istek* isteğ* sohbet* 请求 对话 聊天 リクエスト チャット 会話
+        요청 대화""",
+    "EMPTY": """empty blank black corrupt* unreadable illegible damaged garbled broken leer leere leeres unleserlich
+        beschädigt* defekt* schwarz* vide* vierge* illisible* corrompu* noire? vací* blanco ilegible* dañad* vuot*
+        bianco illeggibil* danneggiat* corrott* vazi* branco ilegív* corrompid* leeg lege onleesbaar beschadigd
+        pust* nieczyteln* uszkodzon* пуст* нечита* поврежд* повреждён* чёрн* boş* bozuk 空 空白 空の 为空 损坏
+        空でした 化けて 文字化け 破損 비어* 빈 손상*""",
+    "IS": """is are was were be been being seems seem appears appear looks look shows comes came arrived turned ist
+        war sind wirkt scheint est était semble paraît es está era estaba parece llegó è sembra é estava veio chegou
+        lijkt blijkt jest był był* wydaje оказал* был была было 是 似乎 好像 は が だった です 'は 은 는 risulta
+        resulta risultava""",
+    "DEF": """the der die das den dem le la les l' el los las il lo gli o os a de het nel nella nell' na im 该 那
+        那个 the_attached""",
+    "FIELD": """field fields column columns cell cells row rows value values key section second third last first
+        feld felder spalte zeile zweite* dritte* letzte* champ champs colonne deuxième seconde dernière campo campos
+        segunda última columna seconda ultima colonna veld kolom tweede laatste pole kolumn* druga ostatni* поле
+        второ* последн* alan* ikinci 字段 第二 最后 項目 필드* 두_번째 list lists array tags liste listen lista
+        string""",
+    "MORE": """more further additional another other others else anything any_questions weitere* andere* noch_mehr
+        gerne autres d'autres otros otras más altri altre outros outras mais meer andere więcej inne ещё другие daha
+        başka diğer 更多 其他 もっと 他の ほか 더 다른 question* feedback frage* preguntas domande perguntas vragen""",
+    "IF": """if whenever wenn falls si se als indien jeśli если eğer 如果 要是 もし 만약* when""",
+    "PROBLEM": """error errors issue issues problem problems duplicate* mistake* conflict* reason* inconsistenc*
+        necessary contradiction* ambigu* typo* change* difference* discrepanc* fehler* problem* dublette* duplikat*
+        widerspr* grund erreur* problème* doublon* raison error* errores problema* duplicad* razón errori erro erros
+        razão fouten fout reden błęd* powod* ошиб* проблем* дубл* причин* hata* sorun* neden* 错误 问题 重复 エラー
+        問題 重複 오류* 문제* 중복*""",
+    "NEED": """need needs brauche benötige bräuchte besoin necesito necesitaría preciso bisogno nodig potrzebuję
+        нужен нужно нужна нужны 需要 必要""",
+    "SAYS": """says said say writes wrote reports reported claims complains complained mentions asks asked states
+        sagt schreibt meldet beschwert dit écrit signale dice escribe informa scrive diz relata zegt schrijft meldt
+        mówi pisze zgłasza говорит пишет сообщает diyor yazıyor bildiriyor 说 表示 反映 と言 報告 라고 말* according
+        about skarż* queja* beschwer* klaagt lamenta plaint жалуется şikayet*""",
+    "PART": """part included""",
+    "DATA": """data information details values daten angaben informationen données informations datos información
+        dati informazioni dados informações gegevens informatie danych informacji данных информации veri bilgi 数据
+        信息 データ 情報 데이터 정보 speech words readable_text sprache parole testo_leggibile""",
+    "HOLDS": """contain contains contained enthält enthielt contient contenait contiene contenía conteneva contém
+        continha bevat bevatte zawiera zawierał* содержит содержал* 包含 含有""",
+    "TAKE": """extract analyze analyse summarize summarise read classify transcribe translate extrahieren auswerten
+        analysieren extraire analyser extraer analizar estrarre analizzare extrair analisar""",
+    "HAVE": """have had habe hatte avais tengo tenía avevo tenho tinha heb mam miałem""",
+    "SKIP": """null skip skipped ignored übersprungen ausgelassen ignoriert ignorée* omitid* saltad* saltat*
+        ignorad* overgeslagen pominięt* пропущ* atlandı* 跳过 略过 スキップ 건너뛰*""",
+    "BUT": """but however aber jedoch sondern mais cependant pero ma però mas porém maar echter ale jednak но однако
+        ama ancak 但 但是 しかし 하지만 그러나""",
+    "STOP": """, ， 、 - -- > ; : ( ) — – … ： ； （ ）""",
+}
+"""The words of each class, by language."""
+
+_LEXICON: Final = Lexicon(_WORDS)
+_ALSO: Final = {
+    "NOT": "NOT/NOTHING/FAIL",
+    "SEE": "SEE/OPEN",
+    "COME": "COME/PART/SEE/OPEN",
+    "DOCUMENT": "DOCUMENT/REQUEST",
+}
+_SPANS: Final = {"&": "PROBLEM/MORE/FIELD/BUT/STOP"}
+
+_ABSENT: Final = (
+    # "I could not open the file", "I see no itinerary", "Im Scan konnte ich nichts erkennen"
+    "I &5 NOT &5 SEE !~3,PROBLEM/MORE/FIELD",
+    "I &2 SEE &2 NOT &2 DOCUMENT",
+    "I SEE NOT !~3,PROBLEM/MORE/FIELD",
+    "I &1 HAVE NOT &3 DOCUMENT",
+    "YOU DOCUMENT ~6 NOT &2 DOCUMENT",
+    "NOT &1 DATA &1 SEE",
+    "NOT &3 OPEN &3 DOCUMENT",
+    "FAIL &6 SEE !~3,PROBLEM/MORE/FIELD",
+    "NOT &2 SEE &5 DOCUMENT",
+    "DOCUMENT &6 NOT &2 SEE !~3,PROBLEM/MORE/FIELD",
+    "LACKS",
+    # "Your PDF did not load", "No text was provided", "There was no email text in your request"
+    "DEF/YOU/IT DOCUMENT &4 NOT &2 COME",
+    "NOT &1 DOCUMENT &4 COME",
+    "NOT &1 COME &1 NOT &1 DOCUMENT",
+    "YOU &2 NOT &2 COME",
+    "NOT &2 YOU COME",
+    "NOTHING COME",
+    "DOCUMENT FAIL &3 COME",
+    "^ &3 IS NOT &2 DOCUMENT STOP",
+    "NOT ~4 YOU ~1 REQUEST",
+    "NOT DOCUMENT ~1 YOU DOCUMENT",
+    "YOU/DEF ~1 REQUEST ~5 NOT/MISSING",
+    "MISSING ~3 YOU? ~1 REQUEST",
+    "DOCUMENT &3 NOT PART",
+    "DEF/YOU DOCUMENT HOLDS NOT &1 DATA STOP",
+    # "The document you sent is blank", "came back with an empty response"
+    "DEF/YOU/IT DOCUMENT &4 IS &4 EMPTY !FIELD",
+    "^ DOCUMENT &3 IS? &3 EMPTY !FIELD",
+    "YOU &3 DOCUMENT &2 EMPTY",
+    "^ &1 DEF &2 IS &2 EMPTY STOP",
+    "IS/COME ~3 EMPTY DOCUMENT STOP",
+    "^ &3 DOCUMENT EMPTY",
+    # "There is nothing to extract"
+    "IS NOTHING &2 TAKE",
+)
+"""Orders of classes in a sentence: the document is missing."""
+_REQUESTED: Final = (
+    # "Please paste the text again", "Send me the recipe", "You forgot to attach it"
+    "PLEASE STOP? &4 SEND &3 DOCUMENT",
+    "PLEASE STOP? &4 SEND &1 ME",
+    "SEND &2 ME",
+    "SEND STOP? PLEASE STOP? &3 DOCUMENT",
+    "I &2 NEED &4 DOCUMENT",
+    "SEND &3 AGAIN",
+    "AGAIN &4 SEND",
+    "YOU &2 FORGOT &3 SEND/COME",
+    "PLEASE &4 ME &2 SEND",
+    "ME ~2 PLEASE ~1 SEND",
+)
+"""The same: the document is requested."""
+
+
+def _any(rules: Sequence[str]) -> re.Pattern[str]:
+    return expression("|".join(_LEXICON.rule(rule, _ALSO, _SPANS) for rule in rules))
+
+
+_IS_ABSENT: Final = _any(_ABSENT)
+_IS_REQUESTED: Final = _any(_REQUESTED)
+_SUSPECT: Final = "NOT/NOTHING/FAIL/LACKS/MISSING/EMPTY/SEND/FORGOT/AGAIN"
+"""Every rule requires a word of one of these classes."""
+MAY_BE_ABSENT: Final = Phrases(*_LEXICON.phrases(_SUSPECT), r"n['’]t\b")
+"""Finds texts that may admit that a document is missing."""
+_REPORTS: Final = expression(f"[{_LEXICON.any_of('SAYS/SKIP')}]|{_LEXICON.rule('BUT ~6 HOLDS')}")
+"""In a sentence about what a document says, a part of it or another one: "The customer says that the PDF was empty", or
+"but the e-mail contains all details".
+"""
+_OFFERS: Final = expression(f"[{_LEXICON.any_of('MORE/PROBLEM')}]|{_LEXICON.rule('IF ~ SEND')}")
+"""In a request for something else: "Send me more documents"."""
+_MOST: Final = 2_000
+
+
+def absence_in(before: str, behind: str, names: Iterable[str]) -> str | None:
+    """Return the sentence before or after an object that admits that its document was missing, or None. A sentence
+    about one of the fields in `names` says nothing about the document.
+
+    >>> absence_in("I could not open the attachment.", "", ["due_date"])
+    'I could not open the attachment.'
+    >>> absence_in("I see no due date in it.", "Send me more documents.", ["due_date"]) is None
+    True
+    """
+    fields: Sequence[str] | None = None
+    for sentence in SENTENCE.split(f"{before[-_MOST:]}\n{behind[:_MOST]}"):
+        if not MAY_BE_ABSENT.may_match(sentence):
+            continue
+        tags = _LEXICON.tags(sentence) + _LEXICON.letters["STOP"]
+        absent = _IS_ABSENT.search(tags) is not None and _REPORTS.search(tags) is None
+        if not absent and (_IS_REQUESTED.search(tags) is None or _OFFERS.search(tags) is not None):
+            continue
+        if fields is None:
+            fields = [" ".join(name_words(name)) for name in names]
+        words = f" {' '.join(name_words(sentence))} "
+        if not any(f" {name} " in words for name in fields):
+            return sentence.strip()
+    return None

@@ -492,16 +492,21 @@ _WHAT_TO_DO = {
 
 
 def _repair_lines(repairs: Sequence[Repair]) -> list[str]:
-    """Return one line for each edited part of the text, in its order: one part may have several repairs."""
+    """Return one line for each edited part of the text, in its order: one part may have several repairs, and a part
+    that was read in another notation is shown once.
+    """
     parts: dict[tuple[object, ...], list[Repair]] = {}
     for repair in sorted(repairs, key=attrgetter("span")):
         parts.setdefault((repair.path, repair.span, repair.before, repair.after), []).append(repair)
     lines: list[str] = []
+    shown: tuple[int, int] | None = None
     for same in parts.values():
         first = same[0]
         codes, risk = ", ".join(repair.code for repair in same), max(repair.risk for repair in same)
         read_as = "" if first.after == first.before else f" -> {first.after!r}"  # only quotes were added
-        lines.append(f"  {first.path}  {codes} ({risk.name.lower()})  {first.before!r}{read_as}")
+        before = "…" if first.span == shown else repr(first.before)
+        lines.append(f"  {first.path}  {codes} ({risk.name.lower()})  {before}{read_as}")
+        shown = first.span
     return lines
 
 

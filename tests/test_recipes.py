@@ -113,7 +113,7 @@ def test_fastapi_streams_partial_values_up_to_the_final_value(page: SimpleNamesp
 
 def test_fastapi_ends_a_stream_without_a_value_with_an_event_that_says_why(page: SimpleNamespace) -> None:
     (event,) = streamed(page, *["I cannot help with that."] * 5)
-    assert (event[0], event[1]["reason"]) == ("failed", "refused")
+    assert (event[0], event[1]["reason"]) == ("degraded", "refused")
 
 
 def test_a_plain_client_sends_feedback_and_gets_a_value(page: SimpleNamespace, serve: Any) -> None:

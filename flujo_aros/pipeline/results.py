@@ -439,8 +439,8 @@ class RunResult(Generic[T_co]):
 
     @property
     def error(self) -> dict[str, Any] | None:
-        """The step that kept the run from completing, and why: `{"step", "reason", "message"}`, or None if it
-        completed.
+        """The step that kept the run from completing, and why: `{"step", "reason", "message"}`, also for a paused run.
+        None if it completed.
 
         An exception may quote a secret, so known kinds of secrets are hidden in the message.
         """

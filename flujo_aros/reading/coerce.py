@@ -582,7 +582,7 @@ class Coercion:
         element = shape.element(0)
         deeper = element.anything or element.allows("array") or any(isinstance(c, list) for c in element.choices or ())
         if len(items) == 1 and items[0].kind == ARRAY and not deeper:
-            self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "", path)
+            self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "…", path)
             return self._array(items[0], shape, path)
         mark = len(self.edits)
         values = [self.value(item, shape.element(index), (path, index)) for index, item in enumerate(items)]
@@ -623,7 +623,7 @@ class Coercion:
         items: list[Node] = node.value
         may_unwrap = len(items) == 1 and not _is_pair(items[0], shape)
         if may_unwrap and (found := self._read_as(items[0], shape, path, even_twice=True)) is not None:
-            self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "", path)
+            self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "…", path)
             return found[0]
         size = f"a list of {len(items)} items" if len(items) > 1 else "a list of one item" if items else "an empty list"
         return self._issue(path, "type", f"expected {wanted_type(shape)}, found {size}", node)

@@ -650,7 +650,7 @@ class Search(Generic[T]):
         """Return the candidate, with the value read from the text inside it."""
         start = candidate.start
         candidate.end = end
-        candidate.edits = [Edit(code, Risk.INFERRED, start, end, "")]
+        candidate.edits = [Edit(code, Risk.INFERRED, start, end, "…")]
         candidate.edits += [Edit(r.code, r.risk, start, end, r.after, r.path) for r in outcome.repairs]
         if self.ceiling < Risk.INFERRED:
             return reject_above_ceiling(candidate, candidate.edits[:1])

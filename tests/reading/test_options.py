@@ -85,6 +85,24 @@ def test_edits_are_explained_in_the_order_of_the_text_and_each_part_once() -> No
     ]
 
 
+def test_a_text_that_was_read_in_another_notation_is_shown_once() -> None:
+    schema = {"title": "Order", "type": "object", "properties": {"sku": {"type": "string"}, "note": {"type": "string"}}}
+    outcome = read("Order(sku='A', note='b')", schema)
+    assert outcome.explain().splitlines() == [
+        "accepted, inferred",
+        """  $  keyword-arguments (inferred)  "Order(sku='A', note='b')" -> '…'""",
+        "  $.sku  unquoted-key (inferred)  … -> 'sku'",
+        "  $.sku  quotes (lossless)  … -> 'A'",
+        "  $.note  unquoted-key (inferred)  … -> 'note'",
+        "  $.note  quotes (lossless)  … -> 'b'",
+    ]
+
+
+def test_a_list_around_a_value_is_not_explained_as_a_deletion() -> None:
+    outcome = read('[{"sku": "A"}]', {"type": "object", "properties": {"sku": {"type": "string"}}})
+    assert "-> '…'" in outcome.explain()
+
+
 def test_a_single_candidate_is_not_explained_twice() -> None:
     outcome = read('{"a": "b"}', SCHEMA)
     assert isinstance(outcome, Rejected)

@@ -17,4 +17,4 @@ if _sys.argv[:1] == ["-m"] and not _sys.flags.safe_path and _COMMAND in zip(_sys
 
 from flujo_aros.lazy import lazy_names as _lazy_names  # noqa: E402 - with the path as it should be
 
-__getattr__, __dir__ = _lazy_names(__name__, __file__)
+__getattr__, __dir__ = _lazy_names(__name__, __file__, unlisted=("Field",))  # a star import keeps pydantic's

@@ -29,7 +29,7 @@ from flujo_aros.json_data import is_dict, is_list, leaves
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Rejected, Risk, Trust
 from flujo_aros.recovery.fidelity import Source
 from flujo_aros.redaction import without_secrets
-from flujo_aros.spelling import brief
+from flujo_aros.spelling import brief, clip, nearest, short_value
 
 T = TypeVar("T")
 Path: TypeAlias = tuple[str | int, ...]
@@ -101,7 +101,12 @@ class Field:
         }
 
 
-@dataclass(frozen=True, slots=True)
+class _Fields(dict[str, Field]):
+    def __missing__(self, path: str) -> Field:
+        raise KeyError(f"there is no field {path!r}{nearest(path, self)}")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Agreement(Generic[T]):
     """The result of several readings.
 
@@ -121,6 +126,16 @@ class Agreement(Generic[T]):
     issues: tuple[Issue, ...] = ()
     open: tuple[str, ...] = field(default=(), compare=False)
 
+    def __repr__(self) -> str:
+        """Return one line: how many fields agreed, and the contested ones, or else the value, abbreviated."""
+        contested = f"contested: {clip(', '.join(self.contested))}"
+        return f"<Agreement: {self._summary}; {contested if self.contested else short_value(self.value)}>"
+
+    @property
+    def _summary(self) -> str:
+        agreed = len(self.fields) - len(self.contested)
+        return f"{self.voted} of {self.of} readings voted; {agreed} of {len(self.fields)} fields agreed"
+
     @property
     def decided(self) -> bool:
         """Whether the readings still to come cannot change the result."""
@@ -138,10 +153,9 @@ class Agreement(Generic[T]):
 
     def explain(self) -> str:
         """Explain the votes on each field in plain text, contested fields first. Known kinds of secrets are masked."""
-        agreed = len(self.fields) - len(self.contested)
-        head = f"{self.voted} of {self.of} readings voted; {agreed} of {len(self.fields)} fields agreed"
         ordered = sorted(self.fields.values(), key=lambda each: each.agreed)
-        lines = [head, *(f"  {each.explain()}" for each in ordered), *(f"  {i.path}: {i.message}" for i in self.issues)]
+        issues = [f"  {issue.path}: {issue.message}" for issue in self.issues]
+        lines = [self._summary, *(f"  {each.explain()}" for each in ordered), *issues]
         return without_secrets("\n".join(lines), source=str(self.draft))
 
     def to_dict(self) -> dict[str, Any]:
@@ -217,7 +231,7 @@ def agree(
     voting = [_Vote(ballot, ballot.value, ()) for ballot in ballots if ballot.votes]
     draft = tally.place(voting, judge.shape, ()) if voting else None
     draft = None if draft is ABSENT else draft
-    fields = {each.path: each for each in tally.fields}
+    fields = _Fields({each.path: each for each in tally.fields})
     contested = tuple(path for path, each in fields.items() if not each.agreed)
     value: Any = None
     issues: tuple[Issue, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -26,12 +26,12 @@ LazyNames: TypeAlias = tuple[Callable[[str], object], Callable[[], list[str]]]
 """The functions that the `__init__.py` of such a package defines: `__getattr__` and `__dir__`."""
 
 
-def lazy_names(package: str, init: str) -> LazyNames:
+def lazy_names(package: str, init: str, *, unlisted: Collection[str] = ()) -> LazyNames:
     """Return the names that the `__init__.pyi` next to the `__init__.py` of a package declares. They are declared
     nowhere else.
 
     Type checkers read the same file. `init` is the `__file__` of the package. Its `__all__`, which a star import reads,
-    contains only the names whose extra is installed.
+    contains only the names whose extra is installed, without those in `unlisted`.
     """
     declaration = Path(init).with_suffix(".pyi").read_text(encoding="utf-8")
     modules = {
@@ -44,7 +44,7 @@ def lazy_names(package: str, init: str) -> LazyNames:
 
     def attribute(name: str) -> object:
         if name == "__all__":
-            return [each for each in names if is_installed(each)]
+            return [each for each in names if each not in unlisted and is_installed(each)]
         if name not in modules:
             message = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(message)
@@ -88,6 +88,8 @@ def missing_extra(error: ModuleNotFoundError, wanted: str, module: str) -> Modul
     package = module.split(".")[1]
     if missing in _DURABLE:
         needs, extra = _DURABLE[missing]
+    elif (package, missing) == ("telemetry", "opentelemetry"):
+        needs, extra = f"{wanted} needs", "otel"
     elif missing in _EXTRAS:
         agents = package in ("host", "settings", "testing")
         needs, extra = f"{wanted} needs", "agents" if agents else "durable" if package == "durable" else "pipelines"

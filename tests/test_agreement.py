@@ -45,6 +45,14 @@ def test_a_field_reports_its_votes_and_who_dissents() -> None:
     assert made.fields["$.total"].trust is Trust.CLEAN
 
 
+def test_an_agreement_is_printed_in_one_line_and_suggests_the_path_of_a_field() -> None:
+    made = agree([order(total=1.5), order(total=2.5), order(total=3.5)], Order)
+    assert repr(made) == "<Agreement: 3 of 3 readings voted; 1 of 2 fields agreed; contested: $.total>"
+    assert repr(agree([5, 5], int)) == "<Agreement: 2 of 2 readings voted; 1 of 1 fields agreed; 5>"
+    with pytest.raises(KeyError, match=r"no field 'total'; did you mean '\$\.total'\?"):
+        _ = made.fields["total"]
+
+
 def test_a_tie_is_contested_and_has_no_value() -> None:
     made = agree([order("Ada"), order("Bob")], Order, need=1)
     assert made.value is None

@@ -145,7 +145,7 @@ def test_every_decision_has_a_unique_number_and_is_listed() -> None:
 def test_every_public_name_is_in_the_reference_once() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/reference").glob("*.md"))
     listed = re.findall(r"^::: flujo_aros\.((?:(?:durable|evals|testing)\.)?\w+)$", pages, re.MULTILINE)
-    public = [name for name in flujo_aros.__all__ if not name.startswith("_")]
+    public = [name for name in dir(flujo_aros) if not name.startswith("_")]
     for package in (flujo_aros.durable, flujo_aros.evals, flujo_aros.testing):
         public += [f"{package.__name__.partition('.')[2]}.{name}" for name in package.__all__]
     assert sorted(listed) == sorted(public)

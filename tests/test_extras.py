@@ -52,6 +52,7 @@ for name in dir(flujo_aros):
     assert "flujo_aros.Aros needs an extra: pip install 'flujo_aros[agents]'" in lines
     assert "flujo_aros.Runner needs an extra: pip install 'flujo_aros[pipelines]'" in lines
     assert "flujo_aros.Step needs an extra: pip install 'flujo_aros[pipelines]'" in lines
+    assert "flujo_aros.OpenTelemetry needs an extra: pip install 'flujo_aros[otel]'" in lines
     odd = [line for line in lines if " needs an extra: pip install 'flujo_aros[" not in line]
     assert not odd
 

@@ -507,14 +507,8 @@ class Output:
         """
         if not isinstance(cast("object", strict), bool):
             raise ContractError(f"strict must be true or false, not {strict!r}")
-        return TaggedContract(
-            Output.json(like).values,
-            "tagged",
-            Risk.LOSSLESS,
-            _trimmed(tag),
-            strict,
-            max_retries=_whole(max_retries, "max_retries"),
-        )
+        name, retries = _trimmed(tag), _whole(max_retries, "max_retries")
+        return TaggedContract(Output.json(like).values, "tagged", Risk.LOSSLESS, name, strict, max_retries=retries)
 
     @staticmethod
     def text(tag: str, *, max_retries: int = 0) -> TaggedContract[str]:
@@ -625,7 +619,8 @@ def _whole(number: object, what: str) -> int:
 
 def _trimmed(tag: object) -> str:
     if not isinstance(tag, str):
-        raise ContractError(f"tag must be a name, a string, not {tag!r}")
+        order = "; write the tag first, then the type" if isinstance(tag, type) else ""
+        raise ContractError(f"tag must be a name, a string, not {short_value(tag)}{order}")
     trimmed = tag.strip().strip("<>/ ")
     if not trimmed:
         raise ContractError("the tag must not be blank")

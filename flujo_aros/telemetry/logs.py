@@ -10,6 +10,7 @@ from flujo_aros import events
 from flujo_aros.configured import reject_unknown_options
 from flujo_aros.errors import UsageError
 from flujo_aros.settings import current_settings
+from flujo_aros.telemetry.formatting import counted
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.visible import visible_line
 
@@ -66,8 +67,8 @@ class Logging:
             case events.RunStarted():
                 return logging.INFO, "run %s of %s started", event.run_id, event.pipeline
             case events.RunFinished():
-                run, used = (event.run_id, event.pipeline), (event.usage.requests, event.seconds)
-                return _level(event.status), "run %s of %s %s, %d calls, %.3f s", *run, event.status, *used
+                run, used = (event.run_id, event.pipeline), (counted(event.usage.requests, "call"), event.seconds)
+                return _level(event.status), "run %s of %s %s, %s, %.3f s", *run, event.status, *used
             case events.AgentFinished() if not event.scope.parent:  # outside any pipeline
                 worth = event.trust or event.reason or "-"
                 level = _level(event.outcome)
@@ -91,7 +92,8 @@ class Logging:
                 codes = ", ".join(sorted({repair.code for repair in event.repairs})) or "none"
                 return self._detail, "reply %s, %s, repairs: %s", event.outcome, event.trust, codes
             case events.StageFinished():
-                return _level(event.outcome), "stage %s %s after %d calls", event.stage, event.outcome, event.calls
+                calls = counted(event.calls, "call")
+                return _level(event.outcome), "stage %s %s after %s", event.stage, event.outcome, calls
             case events.StageSkipped():
                 return self._detail, "stage %s did not run: %s", event.stage, event.why
             case _:

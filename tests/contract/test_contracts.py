@@ -96,6 +96,12 @@ def test_an_impossible_contract_is_one_sentence_with_its_place(like: Any, words:
     assert len(str(caught.value).splitlines()) == 1
 
 
+def test_a_type_in_place_of_the_tag_names_the_order_of_the_arguments() -> None:
+    wrong: Any = Order
+    with pytest.raises(ContractError, match=r"tag must be a name, .*; write the tag first, then the type"):
+        Output.tagged(wrong, "result")
+
+
 def test_a_contract_error_is_a_value_error() -> None:
     """Callers can catch it without knowing this package."""
     with pytest.raises(ValueError, match="invalid JSON Schema"):

@@ -20,6 +20,12 @@ def test_a_successful_run_is_logged_in_two_lines(caplog: pytest.LogCaptureFixtur
     ]
 
 
+def test_one_call_is_logged_in_the_singular(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "flujo_aros"):
+        Runner(pipeline(boat_step("ask", GOOD)), observers=[Logging()]).run_sync("")
+    assert " completed, 1 call, " in caplog.text
+
+
 def test_an_error_is_a_warning_with_its_place(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "flujo_aros"):
         Runner(pipeline(boat_step("ask", *[BAD] * 9)), observers=[Logging()]).run_sync("")

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from math import isnan
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
+from flujo_aros.contract.validators import Invalid, Verdict
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Issue, Repair, Risk
+from flujo_aros.spelling import short_value
 
 T = TypeVar("T")
 
 Check: TypeAlias = Callable[[Any], Any]
 """Checks a value: returns None or True to accept it, a message, an `Issue` or False to reject it, or a cleaned value.
 
-After a rejection the model is asked again; a cleaned value is accepted, and the change is reported as a repair.
+After a rejection the model is asked again; a cleaned value must satisfy the contract, too, and the change is reported
+as a repair. `ValueError` and `AssertionError` reject the value; any other exception is an error in the check itself.
 A check may be async on an agent and on a step of a pipeline, which await it.
 """
 
@@ -24,13 +28,22 @@ Judgement: TypeAlias = tuple[T, tuple[Issue, ...], tuple[Repair, ...]]
 """A value after all checks, with their issues and changes."""
 
 
-def judge(value: T, checks: Sequence[Check]) -> Judgement[T]:
+class Revalidates(Protocol):
+    """A contract, as far as a check is concerned."""
+
+    def revalidate(self, value: Any) -> Verdict[Any]:
+        """Validate a value that a check returns in place of another."""
+        ...
+
+
+def judge(value: T, checks: Sequence[Check], contract: Revalidates | None) -> Judgement[T]:
     """Run all checks; return the value, their issues and their changes.
 
-    `ValueError` and `AssertionError` of a check become issues, as with pydantic's validators. Raises `UsageError`
-    for an async check, which cannot be awaited here.
+    `ValueError` and `AssertionError` of a check become issues, as with pydantic's validators. Raises `TypeError` if the
+    contract rejects the value that a check returns in place of another, and `UsageError` for an async check, which
+    cannot be awaited here.
     """
-    plan = _judging(value, checks)
+    plan = _judging(value, checks, contract)
     try:
         check, waiting = next(plan)
     except StopIteration as end:
@@ -41,30 +54,34 @@ def judge(value: T, checks: Sequence[Check]) -> Judgement[T]:
     raise UsageError(f"the check {name_of(check)} is async and cannot be awaited here; use it on an agent or a step")
 
 
-async def judge_awaiting(value: T, checks: Sequence[Check]) -> Judgement[T]:
+async def judge_awaiting(value: T, checks: Sequence[Check], contract: Revalidates | None) -> Judgement[T]:
     """Run all checks like `judge`, and await those that are async."""
-    plan = _judging(value, checks)
+    plan = _judging(value, checks, contract)
     try:
-        _, waiting = next(plan)
+        check, waiting = next(plan)
         while True:
             try:
-                found = await waiting
+                with _errors_of(check):
+                    found = await waiting
             except (ValueError, AssertionError) as error:
-                _, waiting = plan.throw(error)
+                check, waiting = plan.throw(error)
             else:
-                _, waiting = plan.send(found)
+                check, waiting = plan.send(found)
     except StopIteration as end:
         judged: Judgement[T] = end.value
         return judged
 
 
-def _judging(value: Any, checks: Sequence[Check]) -> Generator[tuple[Check, Awaitable[Any]], Any, Judgement[Any]]:
+def _judging(
+    value: Any, checks: Sequence[Check], contract: Revalidates | None
+) -> Generator[tuple[Check, Awaitable[Any]], Any, Judgement[Any]]:
     """Run the checks, yielding each awaitable result."""
     issues: list[Issue] = []
     cleaned: list[Repair] = []
     for check in checks:
         try:
-            found = check(value)
+            with _errors_of(check):
+                found = check(value)
             if inspect.isawaitable(found):
                 found = yield check, found
         except (ValueError, AssertionError) as error:
@@ -75,8 +92,37 @@ def _judging(value: Any, checks: Sequence[Check]) -> Generator[tuple[Check, Awai
             issues.append(Issue("$", "check", found) if isinstance(found, str) else found)
         elif found is not None and found is not True:
             cleaned.append(Repair("cleaned", Risk.LOSSY, "$", (0, 0), str(value)[:80], str(found)[:80]))
-            value = found
+            value = found if contract is None else _accepted(found, check, contract)
     return value, tuple(issues), tuple(cleaned)
+
+
+@contextmanager
+def _errors_of(check: Check) -> Generator[None]:
+    """Note the check on an exception of the block that is an error in the check itself."""
+    try:
+        yield
+    except (ValueError, AssertionError):
+        raise
+    except Exception as error:
+        error.add_note(f"raised by {_described(check)}")
+        raise
+
+
+def _accepted(found: Any, check: Check, contract: Revalidates) -> Any:
+    """Return the value of the contract for a value that a check returns. Raises `TypeError` if there is none."""
+    verdict = contract.revalidate(found)
+    if not isinstance(verdict, Invalid):
+        return verdict.value
+    first = verdict.issues[0]
+    raise TypeError(
+        f"{_described(check)} returned {short_value(found)}, which does not satisfy the contract: {first.path}: "
+        f"{first.message}; a check returns None or True to accept the value, and False or a message to reject it"
+    )
+
+
+def _described(check: Check) -> str:
+    name = name_of(check)
+    return name if name == "a check" else f"the check {name}"
 
 
 def name_of(check: Check) -> str:

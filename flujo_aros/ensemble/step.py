@@ -284,7 +284,7 @@ class Ensemble(TakesInput):
             error = f"no agent said anything; the run ended with {reason!r}; {run.why}"
             return Settlement(None, attempts=run.calls, error=error)
         value = {"reason": reason, **summary}
-        outcome = await apply_checks_async(Accepted(value, run.trust, "first", (), ""), self.checks)
+        outcome = await apply_checks_async(Accepted(value, run.trust, "first", (), ""), self.checks, None)
         return Settlement(outcome, attempts=run.calls, inner_repairs=run.repairs)
 
 

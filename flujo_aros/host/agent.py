@@ -63,7 +63,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.host.capability import Aros
 from flujo_aros.host.content import Prompt, has_content
 from flujo_aros.host.models import ModelSource, can_stream, named_model, once, profile_of
-from flujo_aros.host.output import Wire, lacks_envelope, shown_contract, structured, without_deferral
+from flujo_aros.host.output import Wire, lacks_envelope, output_contract, shown_contract, structured, without_deferral
 from flujo_aros.host.recorded import recorded_run
 from flujo_aros.host.recover import Recovery, clean_history, missing_block_text, recover, recover_text
 from flujo_aros.host.request import (
@@ -328,7 +328,10 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
         # twice, because it would clean its own result again.
         left = [check for check in every if check not in run.exchange.judged] if every else ()
         if left:
-            outcome = await apply_checks_async(outcome, left)
+            own = (
+                None if isinstance(agent, AgentSpec) or agent.output_type is str else output_contract(agent.output_type)
+            )
+            outcome = await apply_checks_async(outcome, left, contract or own)
         if showing is not None:
             await showing.end(outcome)
     except (UserError, NotImplementedError) as error:  # pydantic-ai's errors for content that it cannot send

@@ -393,7 +393,7 @@ def output_type(contract: Any) -> Any:
         like = structured(schema) if schema and object_schema(schema) == schema else None
     if like is None or isinstance(like, TypeAdapter):
         return _text_output(wanted)
-    return Annotated[like, AfterValidator(partial(_apply_checks, wanted.checks))] if wanted.checks else like
+    return Annotated[like, AfterValidator(partial(_apply_checks, wanted))] if wanted.checks else like
 
 
 def structured(schema: JsonSchema) -> Any:
@@ -406,8 +406,8 @@ def structured(schema: JsonSchema) -> Any:
         return None
 
 
-def _apply_checks(checks: tuple[Check, ...], value: Any) -> Any:
-    clean, issues, _ = judge(value, checks)
+def _apply_checks(contract: Contract[Any], value: Any) -> Any:
+    clean, issues, _ = judge(value, contract.checks, contract)
     if issues:
         message = "; ".join(issue.message for issue in issues)
         raise ValueError(message)
@@ -428,7 +428,7 @@ def _text_output(contract: Contract[T]) -> ContractOutput[T]:
         settled = _settled.get()
         if settled is not None:
             return settled.value
-        outcome = await apply_checks_async(read(text, contract.at_once), contract.awaited)
+        outcome = await apply_checks_async(read(text, contract.at_once), contract.awaited, contract)
         if isinstance(outcome, Accepted):
             return outcome.value
         raise ModelRetry(outcome.feedback() if outcome.kind == "rejected" else outcome.because.feedback())

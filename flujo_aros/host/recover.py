@@ -46,7 +46,7 @@ from flujo_aros.contract import (
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import observing
 from flujo_aros.host.models import create_model, profile_of
-from flujo_aros.host.output import Wire
+from flujo_aros.host.output import Wire, output_contract
 from flujo_aros.host.request import (
     AgentSpan,
     Call,
@@ -229,6 +229,8 @@ class Recovery:
         self.checks = wire.awaited
         if run.checks and not checked_later:
             self.checks += tuple(check for check in run.checks if check not in wire.awaited)
+        # a check may turn plain text into any value
+        self._of_values = None if wire.as_written else wire.wanted or output_contract(run.output_type)
         self._judgements: dict[str, Judgement[Any]] = {}
 
     async def outcome(self, text: str, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
@@ -346,7 +348,7 @@ class Recovery:
             return with_judgement(outcome, await self._judge(outcome))
         if not isinstance(outcome.value, Event):
             return outcome
-        value, _, cleaned = await judge_awaiting(outcome.value, self.checks)
+        value, _, cleaned = await judge_awaiting(outcome.value, self.checks, self._of_values)
         return with_judgement(outcome, (value, (), cleaned))
 
     async def _with_objections(self, reply: Reply, contract: Contract[Any]) -> Reply:
@@ -362,7 +364,7 @@ class Recovery:
     async def _judge(self, outcome: Accepted[Any]) -> Judgement[Any]:
         known = self._judgements.get(outcome.text)
         if known is None:
-            known = await judge_awaiting(outcome.value, self.checks)
+            known = await judge_awaiting(outcome.value, self.checks, self._of_values)
             if self.wire.wanted is not None:
                 self._judgements[outcome.text] = known
         return known

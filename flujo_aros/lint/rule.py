@@ -34,8 +34,8 @@ from flujo_aros.lint.edits import Applicability, Edit, Editor, Finding, Fix, Pos
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.names import OUTPUT_NAMES, ROOTS, VARIABLES, Read, is_input
-from flujo_aros.pipeline.step import Call, Facts, Step, is_agent_step, stored_contract
-from flujo_aros.pipeline.template import InputTemplate, field_names, names_in
+from flujo_aros.pipeline.step import Call, Facts, Step, is_agent_step, keys_besides, stored_contract
+from flujo_aros.pipeline.template import InputTemplate, names_in
 
 SECTIONS: Final = ("What it does", "Why is this bad", "Example", "Use instead", "Fix safety")
 """The headings in the documentation of every rule, in this order."""
@@ -765,22 +765,7 @@ def text_or_schema(writer: Located | None, read: Read, key: str) -> Sequence[str
     contract = stored_contract(step) if known.mode == "own" else known.contract
     if contract is None:
         return () if known.mode != "own" and step.completion_signal is None else None
-    if contract.mode == "text":
-        return ()
-    kind: Any = getattr(contract.values, "like", None)
-    names = field_names(kind) if isinstance(kind, type) else None
-    if names is not None:
-        return None if key in names or getattr(kind, "model_config", {}).get("extra") == "allow" else names
-    root = contract.json_schema if contract.mode in ("json", "tagged") else {}
-    schema = follow_refs(root, root)
-    properties = schema.get("properties")
-    if schema.get("type") == "string":
-        return ()
-    if schema.get("type") != "object" or not is_dict(properties) or key in properties or "anyOf" in schema:
-        return None
-    if "allOf" in schema or "patternProperties" in schema or schema.get("additionalProperties") not in (None, False):
-        return None
-    return list(properties)
+    return keys_besides(contract, key)
 
 
 _PREVIOUS: Final = ("previous_step", "output", "resume_input")

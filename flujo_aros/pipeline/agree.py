@@ -414,7 +414,7 @@ class ByField(PipelineStep):
         if isinstance(verdict, Invalid):
             return Settlement(Rejected(Reason.INVALID, verdict.issues, as_json(value)))
         accepted = Accepted(verdict.value, Trust.lowest(trusts), "first", tuple(repairs), as_json(value))
-        return Settlement(await apply_checks_async(accepted, self.reading.checks), attempts=len(value))
+        return Settlement(await apply_checks_async(accepted, self.reading.checks, self._contract), attempts=len(value))
 
 
 def _with_wording(step: Step, text: str, name: str) -> Step:

@@ -414,6 +414,12 @@ class Expressed:
         return self.expression
 
     @property
+    def reads(self) -> tuple[Read, ...]:
+        """Every reference to the value."""
+        condition: Condition = self.__dict__["_condition"]
+        return condition.reads
+
+    @property
     def objection(self) -> str:
         """The message for a value that does not satisfy the condition."""
         return f"{self.expression.strip()} does not hold"

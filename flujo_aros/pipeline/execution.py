@@ -470,7 +470,9 @@ class Execution:
         with _Attempt(self.ledger.run_id, slot.name) as attempt, recorded:
             settlement = await step.run(context)
             if step.bodies and settlement.outcome is not None:  # other kinds of step have already checked their values
-                settlement = replace(settlement, outcome=await apply_checks_async(settlement.outcome, step.checks))
+                settlement = replace(
+                    settlement, outcome=await apply_checks_async(settlement.outcome, step.checks, None)
+                )
             if self.recording is not None:
                 settlement = self.recording.plain(step, settlement)
             waits = step.fallback is not None and _needs_fallback(step, settlement)

@@ -83,7 +83,9 @@ class Human(PipelineStep):
         message = self._message.text(context.names())
         if context.answer is None:
             raise self._pause(message)
-        outcome = await apply_checks_async(judged_answer(context.answer.value, self.contract), self.checks)
+        outcome = await apply_checks_async(
+            judged_answer(context.answer.value, self.contract), self.checks, self.contract
+        )
         if isinstance(outcome, Accepted):
             emit_call(message)  # so that the record of a run that continued has the question, too
             report_answer(outcome, self.contract)

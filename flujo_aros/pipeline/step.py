@@ -41,15 +41,16 @@ from flujo_aros.contract import (
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.events import TextReplaced
 from flujo_aros.host import AgentSpec, missing_provider
-from flujo_aros.json_data import is_dict, with_schemas_changed
+from flujo_aros.json_data import follow_refs, is_dict, with_schemas_changed
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Risk, StageRecord, Trust
+from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.human import decided, paused_for
 from flujo_aros.pipeline.ledger import Settlement, emit_call
 from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepContext, TakesInput
 from flujo_aros.pipeline.modules import REFERENCE, imported, resolved
 from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options, list_of, reject_wrong_options, shown
 from flujo_aros.pipeline.results import StepResult, T_co
-from flujo_aros.pipeline.template import InputLike
+from flujo_aros.pipeline.template import InputLike, field_names
 from flujo_aros.reading.payload import apply_checks_async
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import PLAIN_TEXT, Degrade, Ladder, Retry, ladder_for
@@ -425,12 +426,49 @@ def stored_contract(step: PipelineStep) -> Contract[Any] | None:
     """
     if not is_agent_step(step):
         return None
-    facts = effective(step, importing=True)
+    return _value_contract(effective(step, importing=True))
+
+
+def _value_contract(facts: Facts) -> Contract[Any] | None:
+    """Return the contract of the values of an agent step, or the output type of an agent that the user built."""
     if facts.contract is not None or isinstance(facts.agent, AgentSpec):
         return facts.contract
     from flujo_aros.host import output_contract  # imported here, as in `_wanted_by_agent`
 
     return output_contract(facts.agent.output_type)
+
+
+def keys_besides(contract: Contract[Any], key: str) -> Sequence[str] | None:
+    """Return the keys of a value of this contract that cannot have this key (none for a string), or None if it may have
+    the key.
+    """
+    if contract.mode == "text":
+        return ()
+    kind: Any = getattr(contract.values, "like", None)
+    names = field_names(kind) if isinstance(kind, type) else None
+    if names is not None:
+        return None if key in names or getattr(kind, "model_config", {}).get("extra") == "allow" else names
+    root = contract.json_schema if contract.mode in ("json", "tagged") else {}
+    schema = follow_refs(root, root)
+    properties = schema.get("properties")
+    if schema.get("type") == "string":
+        return ()
+    if schema.get("type") != "object" or not is_dict(properties) or key in properties or "anyOf" in schema:
+        return None
+    if "allOf" in schema or "patternProperties" in schema or schema.get("additionalProperties") not in (None, False):
+        return None
+    return list(properties)
+
+
+def _unknown_key(check: Expressed, contract: Contract[Any]) -> str | None:
+    """Return the error for a key in a check that no value of the contract has."""
+    for found in check.reads:
+        key = found.path[0] if found.path and found.needed != 0 else None
+        keys = keys_besides(contract, key) if isinstance(key, str) else None
+        if keys is not None:
+            what = f"check {check.expression!r}, column {found.column}: the contract has no {key!r}"
+            return nearest(str(key), keys).after(what)
+    return None
 
 
 def warnings_of(step: Step) -> Iterator[tuple[str, str]]:
@@ -653,6 +691,11 @@ class Step(TakesInput[T_co]):
         like, source = _like(self)  # raises if `processing` has no effect
         if self.processing.enforcement == "off" and source == "agent" and not isinstance(self.agent, AgentSpec):
             self.refuse("`enforcement: off` has no effect on an agent with an output type; set its output_type=str")
+        expressions = {at: check for at, check in enumerate(self.checks) if isinstance(check, Expressed)}
+        known = _value_contract(effective(self)) if expressions else None
+        for at, check in expressions.items():
+            if known is not None and (problem := _unknown_key(check, known)) is not None:
+                self.refuse(problem, f"checks.{at}")
         if (self.completion_signal is None) != (self.max_iterations == 1):
             self.refuse("max_iterations above 1 and completion_signal belong together; set both", "max_iterations")
         if self.completion_signal is not None:
@@ -735,7 +778,10 @@ class Step(TakesInput[T_co]):
                 return Settlement(run.outcome, calls, stages)
             if signal.stands_in(last, self.facts.contract):
                 return Settlement(
-                    await apply_checks_async(run.outcome, self.checks), calls, stages, messages=run.messages
+                    await apply_checks_async(run.outcome, self.checks, self.facts.contract),
+                    calls,
+                    stages,
+                    messages=run.messages,
                 )
         words = f"no {signal.mark} within {self.max_iterations} iterations"
         return Settlement(Rejected(Reason.INVALID, (Issue("$", "not_complete", words),), last), calls, stages)
@@ -936,7 +982,7 @@ class Call(TakesInput[T_co]):
             raise UsageError(f"the function of step {self.name!r} returned a generator; return a list of its items")
         is_outcome = isinstance(result, (Accepted, Degraded, Rejected))
         outcome = cast("Outcome[Any]", result) if is_outcome else Accepted(result, Trust.CLEAN, "first", (), "")
-        return Settlement(await apply_checks_async(outcome, self.checks))
+        return Settlement(await apply_checks_async(outcome, self.checks, None))
 
     async def call(self, given: Any, **params: Any) -> Any:
         """Return the function's result, awaited if necessary. A sync function runs in a thread."""

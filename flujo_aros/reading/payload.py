@@ -644,18 +644,21 @@ _FENCE_BEFORE: Final = expression(r"```[\w+-]*\Z")
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 
-def apply_checks(outcome: Reading[T], checks: Sequence[Check]) -> Reading[T]:
-    """Apply checks to an outcome: issues reject the value, and changes become repairs."""
+def apply_checks(outcome: Reading[T], contract: JsonContract[Any]) -> Reading[T]:
+    """Apply the checks of a contract to an outcome: issues reject the value, and changes become repairs."""
+    checks = contract.checks
     if not checks or not isinstance(outcome, Accepted) or is_settled(outcome):
         return outcome
-    return with_judgement(outcome, judge(outcome.value, checks))
+    return with_judgement(outcome, judge(outcome.value, checks, contract))
 
 
-async def apply_checks_async(outcome: Outcome[T], checks: Sequence[Check]) -> Outcome[T]:
-    """Like `apply_checks`, for checks that may be async."""
+async def apply_checks_async(
+    outcome: Outcome[T], checks: Sequence[Check], contract: JsonContract[Any] | None
+) -> Outcome[T]:
+    """Apply checks, which may be async, to an outcome; `contract` is that of the value, if there is one."""
     if not checks or not isinstance(outcome, Accepted) or is_settled(outcome):
         return outcome
-    return with_judgement(outcome, await judge_awaiting(outcome.value, checks))
+    return with_judgement(outcome, await judge_awaiting(outcome.value, checks, contract))
 
 
 def is_settled(outcome: Accepted[Any]) -> bool:

@@ -100,13 +100,13 @@ def read(
     valid = judge_json(text, compiled) if strictly else None
     if isinstance(valid, Valid) and not (valid[0].__class__ is str and find_runaway(valid[0])):
         clean = Accepted(valid[0], Trust.CLEAN, "first", (), text)
-        return apply_checks(clean, compiled.checks) if compiled.checks else clean
+        return apply_checks(clean, compiled) if compiled.checks else clean
     options = Options(
         risk, truncated, pick, limits.max_depth, limits.max_candidates, refused=isinstance(valid, Invalid)
     )
     outcome = _read(text, compiled, options)
     if compiled.checks:
-        outcome = apply_checks(outcome, compiled.checks)
+        outcome = apply_checks(outcome, compiled)
     return outcome if truncated is False or not isinstance(outcome, Rejected) else _with_runaway(outcome)
 
 

@@ -884,7 +884,7 @@ def _settled(
     fields = said.value.model_dump(exclude_unset=True)
     missing = [name for name in contract.required if fields.get(name) in (None, "")]
     repairs = [*said.repairs, *(Repair("synthesized", Risk.LOSSY, f"$.{name}", (0, 0), "", "") for name in missing)]
-    event, found, cleaned = judge(Event.model_validate(fields | dict.fromkeys(missing, "")), contract.checks)
+    event, found, cleaned = judge(Event.model_validate(fields | dict.fromkeys(missing, "")), contract.checks, contract)
     against = [issue for issue in (*issues, *found) if issue.path not in [f"$.{name}" for name in missing]]
     if against and not contract.is_verdict and any(not issue.path.startswith("$.winner") for issue in against):
         return rejected

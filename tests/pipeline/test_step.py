@@ -6,10 +6,11 @@ import asyncio
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, computed_field
 from pydantic_ai import Agent, DeferredToolRequests, PromptedOutput
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart
 from pydantic_ai.models import Model
@@ -222,6 +223,125 @@ def test_an_async_check_is_awaited_and_enters_the_ladder(own_type: bool):
 def test_an_async_check_may_clean_the_value():
     run = Runner(Step("a", Agent(Seen(BAD).model), Order, checks=[made_clean])).run_sync("x")
     assert (run.output, run.steps[0].trust) == (Order(net=1, tax=2, gross=3), "lossy")
+
+
+def judged_order(check: Any, *replies: str, own: bool = True) -> tuple[Any, Seen]:
+    seen = Seen(*(replies or (GOOD,)))
+    agent: Any = Agent(seen.model, output_type=PromptedOutput(Order)) if own else Agent(seen.model)
+    return Runner(Step("a", agent, None if own else Order, checks=[check])).run_sync("x"), seen
+
+
+async def gross_alone(order: Any) -> Any:
+    await asyncio.sleep(0)
+    return order.gross
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize(
+    "check",
+    [gross_alone, lambda order: order.model_copy(update={"gross": "three"}), lambda order: {"net": order.net}],
+)
+def test_a_value_of_a_check_must_satisfy_the_contract_and_no_model_is_asked_again(check: Any, own: bool):
+    run, seen = judged_order(check, own=own)
+    assert (run.status, len(seen.prompts)) == (RunStatus.FAILED, 1)
+    assert "which does not satisfy the contract: $" in str(run.steps[0].error)
+
+
+def test_a_value_of_a_check_that_does_not_satisfy_the_contract_raises_where_it_is_read():
+    with pytest.raises(TypeError, match=r"the check gross_of returned 3, which does not satisfy the contract: \$: "):
+        read(GOOD, with_checks(Order, [gross_of]))
+
+
+def gross_of(order: Any) -> Any:
+    return order.gross
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_plain_json_of_a_check_gets_the_type_of_the_contract(own: bool):
+    run, _ = judged_order(lambda order: {"net": 1, "tax": 2, "gross": 3} if order.gross == 4 else None, BAD, own=own)
+    assert (run.output, run.steps[0].trust) == (Order(net=1, tax=2, gross=3), "lossy")
+
+
+def test_an_event_of_a_check_must_be_of_one_of_the_kinds():
+    contract = Output.event(["said"], checks=[lambda event: event.model_copy(update={"kind": "sung"})])
+    with pytest.raises(TypeError, match=r"\$\.kind: must be one of said, found 'sung'"):
+        read('{"kind": "said", "text": "Aye."}', contract)
+
+
+def test_a_block_of_a_check_must_have_the_keys():
+    contract = with_checks(Output.block("mood"), [lambda block: replace(block, fields={})])
+    with pytest.raises(TypeError, match="the required key 'mood' is missing"):
+        read('{"mood": "calm"} Well.', contract)
+
+
+def typo(order: Any) -> Any:
+    return order.grss == 3
+
+
+async def late_typo(order: Any) -> Any:
+    await asyncio.sleep(0)
+    return typo(order)
+
+
+@pytest.mark.parametrize("check", [typo, late_typo])
+def test_an_exception_of_a_check_names_the_check_and_no_model_is_asked_again(check: Any):
+    run, seen = judged_order(check)
+    words = f"AttributeError: 'Order' object has no attribute 'grss'; raised by the check {check.__name__}"
+    assert (run.steps[0].error, len(seen.prompts)) == (words, 1)
+
+
+SUMS = {"type": "object", "properties": {"net": {"type": "integer"}, "gross": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("contract", "expression", "message"),
+    [
+        (Order, "output.grss == 3", "column 1: the contract has no 'grss'; did you mean 'gross'?"),
+        (Order, "output.net < (value.grss or 0)", "column 15: the contract has no 'grss'; did you mean 'gross'?"),
+        (SUMS, "output['grss'] == 3", "column 1: the contract has no 'grss'; did you mean 'gross'?"),
+        (str, "output.grss == 3", "column 1: the contract has no 'grss'"),
+        (Output.tagged("t", Order), "output.grss == 3", "the contract has no 'grss'"),
+    ],
+)
+def test_an_expression_over_a_key_that_the_contract_does_not_have_is_an_error_of_the_step(
+    contract: Any, expression: str, message: str
+):
+    with pytest.raises(UsageError, match=re.escape(f"step 'a': check {expression!r}, ")) as raised:
+        Step("a", Agent(Seen().model), contract, checks=[check(expression)])
+    assert message in str(raised.value)
+    assert raised.value.key == "checks.0"
+
+
+def test_the_output_type_of_an_own_agent_is_known_to_an_expression():
+    with pytest.raises(UsageError, match="the contract has no 'grss'"):
+        Step("a", Agent(Seen().model, output_type=Order), checks=[check("output.grss == 3")])
+
+
+class Priced(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    cents: int = Field(alias="priceInCents")
+
+    @computed_field
+    def euros(self) -> float:
+        return self.cents / 100
+
+
+@pytest.mark.parametrize(
+    ("contract", "expression"),
+    [
+        (Priced, "output.cents > 0 and output.euros > 0 and output.note == 'x'"),
+        (dict[str, int], "output.net == 1"),
+        ({**SUMS, "additionalProperties": True}, "output.tax == 1"),
+        (Order | None, "output.anything is None"),
+        (Order, "output.get('grss') is None"),
+        (Output.event(["said"]), "output.mood == 'calm'"),
+        (Output.block("mood"), "output.fields.mood == 'calm' and output.prose"),
+        (list[Order], "all(each.grss == 3 for each in output)"),
+        ({}, "output.net == 1"),
+    ],
+)
+def test_an_expression_over_a_key_that_a_value_may_have_is_accepted(contract: Any, expression: str):
+    assert Step("a", Agent(Seen().model), contract, checks=[check(expression)]).checks
 
 
 def test_an_async_check_runs_once_for_each_value():

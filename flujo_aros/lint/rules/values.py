@@ -571,8 +571,9 @@ class MissingKey(Rule, code="V-T5", severity=Severity.WARNING):
 
     Finds `previous_step.KEY` and `steps.NAME.output.KEY` if the value has an object schema without that key, or is a
     string: in an `input`, a `condition_expression`, the `exit_expression` of a loop and the `iterable_input` of a map.
-    In the `checks` of a step, finds `output.KEY` if the schema of the step has no such key. The fields of an agent or a
-    type that is written in Python are known if `--allow` permits importing it.
+    In the `checks` of a step without a schema, finds `output.KEY`, since its value is a string; with a schema, such a
+    key is an error (V-B1). The fields of an agent or a type that is written in Python are known if `--allow` permits
+    importing it.
 
     ## Why is this bad
 

@@ -27,7 +27,7 @@ _WORDS: Final = {
         alamad* almad* yüklenmed* eklenmem* eklenmed* yok 找不到 打不开 看不到 看不清 没收到 見当たら* 見つから*
         見当たり 読み取れ* 届いてい* ulaşmad* gelmed* iletilmed* 첨부되지_않* 열리지_않* 보이지_않* 읽을_수_없*
         찾을_수_없* 확인할_수_없* 添付されていない 添付されていません 届いていません 見えません 読めません
-        開けません 見当たりません 受け取っていません""",
+        開けません 見当たりません 受け取っていません erişemed* erişilem*""",
     "MISSING": """missing absent fehlt fehlen manque* manquant* falta faltan manca mancano ontbreekt ontbreken
         brakuje brak отсутств* eksik 缺少 缺失 빠져* 누락*""",
     "SEE": """see seen seeing saw view find finding found locate receive received receiving get got getting access
@@ -63,14 +63,16 @@ _WORDS: Final = {
         uploaden przesłać prześlij wkleić wklej dołączyć wyślij отправить отправьте прислать пришлите приложить
         приложите вставить вставьте прикрепить прикрепите пришли gönder* yükle* paylaş* ekle yapıştır* 发 发给 发送
         上传 粘贴 贴 お送り 送って 送信 添付して 貼り付け 공유 보내* 첨부해* 업로드해* 올려* sending attaching
-        pasting sharing rimand* rinvi* reenví* reenvi* renvoie plakt mitschicken nachreichen 붙여* 넣어* 补充 补发""",
+        pasting sharing rimand* rinvi* reenví* reenvi* renvoie plakt mitschicken nachreichen 붙여* 넣어* 补充 补发
+        envías envia* envoie""",
     "AGAIN": """again re-attach noch_einmal nochmal nochmals erneut de_nouveau nouveau de_nuevo otra_vez volver
         nuevamente di_nuovo nuovamente de_novo novamente opnieuw nogmaals ponownie jeszcze_raz снова заново ещё_раз
         еще_раз tekrar yeniden 再 重新 再次 もう一度 再度 再送 다시""",
     "PLEASE": """please kindly could_you can_you would_you would_you_mind go_ahead you_can bitte könnten_sie
         könntest_du kannst_du können_sie veuillez merci_de pourriez pouvez peux_tu por_favor puedes podrías podría
         puede per_favore puoi potresti potrebbe per_cortesia poderia pode alsjeblieft alstublieft graag kun_je
-        kunt_u proszę możesz пожалуйста можете lütfen misiniz mısınız 请 麻烦 ください 주세요 주시* 부탁* mind""",
+        kunt_u proszę możesz пожалуйста можете lütfen misiniz mısınız 请 麻烦 ください 주세요 주시* 부탁* mind
+        pourriez-vous pouvez-vous peux-tu pourrais-tu""",
     "FORGOT": """forgot forgotten vergessen oublié olvid* dimenticat* esquec* zapomn* забыли unuttu* 忘 忘れ 잊""",
     "ME": """me mir uns m' moi nous mi ons mij mnie мне нам bana bize 我 저에게""",
     "I": """i we my ich wir je j' ho eu ik ja я мы ben 私 我们 저는""",
@@ -79,21 +81,21 @@ _WORDS: Final = {
     "IT": """it this that es ihn ihm le l' lo la o isto het to go его её ее это onu bunu 它 それ 이것""",
     "DOCUMENT": """document documents page pages email e-mail mail text message attachment* input article file files
         pdf image images photo picture scan screenshot transcript transcription recording audio video clip letter
-        report log logs listing response result results invoice contract agreement receipt form resume cv thread
-        posting review figure chart diagram snippet code recipe minutes notes content contents ocr dataset
-        spreadsheet flyer dokument* datei* anhang* anlage* bild bilds foto seite protokoll* rechnung* vertrag*
-        beleg* quittung* formular* lebenslauf text* *text rezept* transkript* nachricht* mail* artikel* inhalt*
-        texte document* pièce_jointe fichier* image* courriel page* contenu* facture* contrat* reçus compte_rendu
-        rapport* formulaire* lettre* documento* archivo* adjunto imagen* foto* texto* mensaje* correo* página*
-        contenido* factura* contrato* recibo* informe* formulario* transcripción allegato immagin* testo messaggio
-        pagina contenuto fattura* contratt* ricevut* rapporto modulo trascrizione anexo arquivo* ficheiro* imagem
-        mensagem fatura* comprovante* relatório* transcrição conteúdo bijlage* bestand* afbeelding* tekst* bericht*
-        pagina* inhoud factu* bon formulier* verslag* plik* załącznik* zdjęci* obraz* stron* treś* faktur* umow*
-        paragon* formularz* raport* wiadomoś* файл* вложени* изображени* страниц* письм* текст* документ* счёт*
-        договор* чек* фотограф* снимок снимк* belge* metin* metn* dosya* görsel* resim resm* sayfa* sözleşme* mesaj*
-        içeri* 文档 文件 附件 图片 文本 内容 页面 发票 合同 邮件 照片 评论 文書 ファイル 添付ファイル 添付 画像 写真
-        テキスト メール 本文 請求書 契約書 議事録 ページ 文字 문서* 파일* 첨부* 이미지* 사진* 텍스트* 메일* 내용*
-        본문* 청구서* 계약서* essay body ticket 正文 原文 本人 결과지* vacature""",
+        report log logs listing invoice contract agreement receipt form resume cv thread posting review figure chart
+        diagram snippet code recipe minutes notes content contents ocr dataset spreadsheet flyer dokument* datei*
+        anhang* anlage* bild bilds foto seite protokoll* rechnung* vertrag* beleg* quittung* formular* lebenslauf
+        text* *text rezept* transkript* nachricht* mail* artikel* inhalt* texte document* pièce_jointe fichier*
+        image* courriel page* contenu* facture* contrat* reçus compte_rendu rapport* formulaire* lettre* documento*
+        archivo* adjunto imagen* foto* texto* mensaje* correo* página* contenido* factura* contrato* recibo*
+        informe* formulario* transcripción allegato immagin* testo messaggio pagina contenuto fattura* contratt*
+        ricevut* rapporto modulo trascrizione anexo arquivo* ficheiro* imagem mensagem fatura* comprovante*
+        relatório* transcrição conteúdo bijlage* bestand* afbeelding* tekst* bericht* pagina* inhoud factu* bon
+        formulier* verslag* plik* załącznik* zdjęci* obraz* stron* treś* faktur* umow* paragon* formularz* raport*
+        wiadomoś* файл* вложени* изображени* страниц* письм* текст* документ* счёт* договор* чек* фотограф* снимок
+        снимк* belge* metin* metn* dosya* görsel* resim resm* sayfa* sözleşme* mesaj* içeri* 文档 文件 附件 图片
+        文本 内容 页面 发票 合同 邮件 照片 评论 文書 ファイル 添付ファイル 添付 画像 写真 テキスト メール 本文
+        請求書 契約書 議事録 ページ 文字 문서* 파일* 첨부* 이미지* 사진* 텍스트* 메일* 내용* 본문* 청구서* 계약서*
+        essay body ticket 正文 原文 本人 결과지* vacature""",
     "REQUEST": """request prompt chat conversation context upload uploads folder anfrage chatverlauf gespräch
         kontext demande contexte solicitud conversación contexto richiesta conversazione contesto pedido conversa
         verzoek gesprek zapytani* rozmow* запрос* чат* istek* isteğ* sohbet* 请求 对话 聊天 リクエスト チャット 会話
@@ -102,9 +104,9 @@ _WORDS: Final = {
         beschädigt* defekt* schwarz* vide* vierge* illisible* corrompu* noire? vací* blanco ilegible* dañad* vuot*
         bianco illeggibil* danneggiat* corrott* vazi* branco ilegív* corrompid* leeg lege onleesbaar beschadigd
         pust* nieczyteln* uszkodzon* пуст* нечита* поврежд* повреждён* чёрн* boş* bozuk 空 空白 空の 为空 损坏
-        空でした 化けて 文字化け 破損 비어* 빈 손상*""",
-    "IS": """is are was were be been being seems seem appears appear looks look shows comes came arrived turned ist
-        war sind wirkt scheint est était semble paraît es está era estaba parece llegó è sembra é estava veio chegou
+        空でした 化けて 文字化け 破損 비어* 빈 손상* white weiß* negro oscur* nero preto""",
+    "IS": """is are was were be been being seems seem appears appear looks look comes came arrived turned ist war
+        sind wirkt scheint est était semble paraît es está era estaba parece llegó è sembra é estava veio chegou
         lijkt blijkt jest był był* wydaje оказал* был была было 是 似乎 好像 は が だった です 'は 은 는 risulta
         resulta risultava""",
     "DEF": """the der die das den dem le la les l' el los las il lo gli o os a de het nel nella nell' na im 该 那
@@ -113,7 +115,7 @@ _WORDS: Final = {
         feld felder spalte zeile zweite* dritte* letzte* champ champs colonne deuxième seconde dernière campo campos
         segunda última columna seconda ultima colonna veld kolom tweede laatste pole kolumn* druga ostatni* поле
         второ* последн* alan* ikinci 字段 第二 最后 項目 필드* 두_번째 list lists array tags liste listen lista
-        string""",
+        string internet web real-time live""",
     "MORE": """more further additional another other others else anything any_questions weitere* andere* noch_mehr
         gerne autres d'autres otros otras más altri altre outros outras mais meer andere więcej inne ещё другие daha
         başka diğer 更多 其他 もっと 他の ほか 더 다른 question* feedback frage* preguntas domande perguntas vragen""",
@@ -136,10 +138,17 @@ _WORDS: Final = {
     "HOLDS": """contain contains contained enthält enthielt contient contenait contiene contenía conteneva contém
         continha bevat bevatte zawiera zawierał* содержит содержал* 包含 含有""",
     "TAKE": """extract analyze analyse summarize summarise read classify transcribe translate extrahieren auswerten
-        analysieren extraire analyser extraer analizar estrarre analizzare extrair analisar""",
+        analysieren extraire analyser extraer analizar estrarre analizzare extrair analisar pull""",
     "HAVE": """have had habe hatte avais tengo tenía avevo tenho tinha heb mam miałem""",
     "SKIP": """null skip skipped ignored übersprungen ausgelassen ignoriert ignorée* omitid* saltad* saltat*
         ignorad* overgeslagen pominięt* пропущ* atlandı* 跳过 略过 スキップ 건너뛰*""",
+    "RESULT": """response result results output antwort ergebnis* réponse résultat* respuesta resultado* risposta
+        risultat* resposta resultados antwoord resulta* odpowied* wynik* ответ результат* yanıt sonuç* 结果 響應
+        結果 응답 결과*""",
+    "BELOW": """below above here following unten hier anbei ci-dessous ci-joint aquí abajo qui sotto aqui
+        abaixo hieronder poniżej tutaj ниже здесь aşağıda burada 下面 以下 下記 아래*""",
+    "INSTEAD": """rather_than instead_of statt anstelle au_lieu_de en_lugar_de en_vez_de anziché invece_di em_vez_de
+        in_plaats_van zamiast вместо yerine 而不是 ではなく 대신*""",
     "BUT": """but however aber jedoch sondern mais cependant pero ma però mas porém maar echter ale jednak но однако
         ama ancak 但 但是 しかし 하지만 그러나""",
     "STOP": """, ， 、 - -- > ; : ( ) — – … ： ； （ ）""",
@@ -166,7 +175,8 @@ _ABSENT: Final = (
     "NOT &3 OPEN &3 DOCUMENT",
     "FAIL &6 SEE !~3,PROBLEM/MORE/FIELD",
     "NOT &2 SEE &5 DOCUMENT",
-    "DOCUMENT &6 NOT &2 SEE !~3,PROBLEM/MORE/FIELD",
+    "DEF/YOU/IT DOCUMENT &6 NOT &2 SEE !~3,PROBLEM/MORE/FIELD",
+    "NOT &3 SEE NOTHING !MORE",
     "LACKS",
     # "Your PDF did not load", "No text was provided", "There was no email text in your request"
     "DEF/YOU/IT DOCUMENT &4 NOT &2 COME",
@@ -174,21 +184,27 @@ _ABSENT: Final = (
     "NOT &1 COME &1 NOT &1 DOCUMENT",
     "YOU &2 NOT &2 COME",
     "NOT &2 YOU COME",
-    "NOTHING COME",
+    "NOTHING COME BELOW",
     "DOCUMENT FAIL &3 COME",
     "^ &3 IS NOT &2 DOCUMENT STOP",
+    "IS NOT &1 DOCUMENT BELOW",
+    "NOT &2 DOCUMENT ~5 REQUEST",
+    "YOU DOCUMENT &6 INSTEAD",
+    "DEF/YOU &1 DOCUMENT HOLDS/HAVE NOT &2 DATA",
+    "COME NOT RESULT",
     "NOT ~4 YOU ~1 REQUEST",
     "NOT DOCUMENT ~1 YOU DOCUMENT",
     "YOU/DEF ~1 REQUEST ~5 NOT/MISSING",
     "MISSING ~3 YOU? ~1 REQUEST",
     "DOCUMENT &3 NOT PART",
-    "DEF/YOU DOCUMENT HOLDS NOT &1 DATA STOP",
     # "The document you sent is blank", "came back with an empty response"
     "DEF/YOU/IT DOCUMENT &4 IS &4 EMPTY !FIELD",
     "^ DOCUMENT &3 IS? &3 EMPTY !FIELD",
     "YOU &3 DOCUMENT &2 EMPTY",
     "^ &1 DEF &2 IS &2 EMPTY STOP",
-    "IS/COME ~3 EMPTY DOCUMENT STOP",
+    "COME ~3 EMPTY DOCUMENT/RESULT STOP",
+    "DOCUMENT &3 COME &2 EMPTY",
+    "DEF DOCUMENT FIELD IS &2 EMPTY",
     "^ &3 DOCUMENT EMPTY",
     # "There is nothing to extract"
     "IS NOTHING &2 TAKE",
@@ -201,8 +217,11 @@ _REQUESTED: Final = (
     "SEND &2 ME",
     "SEND STOP? PLEASE STOP? &3 DOCUMENT",
     "I &2 NEED &4 DOCUMENT",
-    "SEND &3 AGAIN",
-    "AGAIN &4 SEND",
+    "^ &2 SEND &3 AGAIN",
+    "PLEASE STOP? &5 SEND &3 AGAIN",
+    "PLEASE STOP? ~7 AGAIN ~3 SEND",
+    "AGAIN &4 SEND ~3 PLEASE",
+    "ME ~2 SEND ~2 AGAIN",
     "YOU &2 FORGOT &3 SEND/COME",
     "PLEASE &4 ME &2 SEND",
     "ME ~2 PLEASE ~1 SEND",
@@ -220,7 +239,7 @@ _SUSPECT: Final = "NOT/NOTHING/FAIL/LACKS/MISSING/EMPTY/SEND/FORGOT/AGAIN"
 """Every rule requires a word of one of these classes."""
 MAY_BE_ABSENT: Final = Phrases(*_LEXICON.phrases(_SUSPECT), r"n['’]t\b")
 """Finds texts that may admit that a document is missing."""
-_REPORTS: Final = expression(f"[{_LEXICON.any_of('SAYS/SKIP')}]|{_LEXICON.rule('BUT ~6 HOLDS')}")
+_REPORTS: Final = expression(f"{_LEXICON.rule('<YOU SAYS')}|{_LEXICON.rule('SKIP')}|{_LEXICON.rule('BUT ~6 HOLDS')}")
 """In a sentence about what a document says, a part of it or another one: "The customer says that the PDF was empty", or
 "but the e-mail contains all details".
 """

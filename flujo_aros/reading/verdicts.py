@@ -574,6 +574,20 @@ def sole_choice(text: str, named: Mapping[str, Any], own: frozenset[str], names:
     return values if len(values) == 1 and _ALONE.fullmatch(sentence.tags) else set()
 
 
+def is_undecided(text: str) -> bool:
+    """Return whether a text in place of a choice leaves it open, or states it only as a possibility or a condition.
+
+    >>> [is_undecided(text) for text in ("It depends.", "maybe", "no idea", "certainly", "rather bad")]
+    [True, True, True, False, False]
+    """
+    tags = _Sentence(text, 0, len(text), _Vocabulary(_NO_CHOICES, frozenset())).tags
+    return _POSSIBLE.search(tags) is not None or _OPEN.search(tags) is not None
+
+
+_POSSIBLE: Final = expression("[HI?X]")
+_NO_CHOICES: Final = {"\0": False}
+
+
 class _Vocabulary(NamedTuple):
     """The spellings of the choices, the words of the contract's description, and those of the field's name."""
 

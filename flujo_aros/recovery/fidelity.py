@@ -3,6 +3,7 @@ repair."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,14 +14,17 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.contract import Block, Contract, Event, JsonSchema, fold, path_of
+from flujo_aros.contract import TIMES, Block, Contract, Event, JsonSchema, fold, path_of
 from flujo_aros.errors import ContractError
-from flujo_aros.json_data import Place, is_dict, is_list, leaves, parts, place_of, schema_at, value_at
-from flujo_aros.numerals import numbers_in
+from flujo_aros.json_data import Place, follow_refs, is_dict, is_list, leaves, parts, place_of, schema_at, value_at
+from flujo_aros.numerals import MULTIPLES, NUMERALS, numbers_in
 from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.payload import values_in
 from flujo_aros.reading.read import read
 from flujo_aros.reading.remainder import without
+from flujo_aros.reading.scalars import name_words
+from flujo_aros.reading.undecided import is_inexact, leaves_open
+from flujo_aros.reading.verdicts import sole_choice
 from flujo_aros.spelling import clip
 
 T = TypeVar("T")
@@ -117,9 +121,25 @@ _MANY: Final = 4
 _LOOK_AHEAD: Final = 12
 """The maximum distance from a number to its unit."""
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _ALSO: Final = {"half": 0.5, "once": 1.0, "twice": 2.0, "no": 0.0}
 """Words for numbers that are not numerals."""
 _UNITS: Final = {"%": 0.01, "percent": 0.01, "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "billion": 1e9}
+
+_SPELLED: Final = "|".join({*NUMERALS, *MULTIPLES, *_ALSO})
+_AMOUNT: Final = re.compile(
+    rf"(?P<digits>{_NUMBER.pattern})(?:\s?(?P<unit>%|(?:percent|k|m|{'|'.join(MULTIPLES)})\b))?"
+    rf"|\b(?:an? )?(?:{_SPELLED})\b(?:[ -](?:and )?(?:{_SPELLED})\b)*",
+    re.IGNORECASE,
+)
+"""A number in digits or in words."""
+_MARK: Final = "Zzyx"
+"""Stands for a value in a text, as no ordinary word does."""
+_CLAUSE_END: Final = re.compile(
+    r"[.!;](?=\s|\Z)|(?<=\?)\s|,(?=\s)|\n|\s[-–—]\s|[(){}\[\]]|\"\s*[,:]\s*\"?|\"\s*\Z|\b(?:but|because|so)\b",
+    re.IGNORECASE,
+)
+"""Between parts of a text that say something on their own: clauses, lines, and the strings of damaged JSON."""
 
 
 def grounded(
@@ -187,32 +207,65 @@ class Source:
         there = _NOWHERE if self.draft is None else value_at(self.draft.value, place, _NOWHERE)
         if there is not _NOWHERE and same(there, leaf):
             return None
-        missing = self.draft is not None and there is _NOWHERE
-        if isinstance(leaf, bool) or "enum" in here or leaf in ("", [], {}):
+        if there not in (_NOWHERE, None, ""):
+            return self._of_change(place, leaf, there)
+        missing = self.draft is not None
+        if isinstance(leaf, bool) or leaf in ("", [], {}) or leaf in _options(here):
             return self._of_choice(place, leaf, missing=missing)
         if isinstance(leaf, (int, float)):
             return self._of_number(float(leaf), missing=missing)
         return self._of_words(str(leaf), missing=missing)
 
+    def _of_change(self, place: Place, leaf: object, there: object) -> Risk | None:
+        """Return the risk of a value that replaces another one, which the reader did not accept at this place.
+
+        That text must mean the new value: it may not leave it open.
+        """
+        here = schema_at(self.schema, place) or {}
+        said = there if isinstance(there, str) else "; ".join(str(each) for _, each in leaves(there))
+        if isinstance(leaf, bool):
+            return Risk.INFERRED if _is_in_words(said) and not leaves_open(said, negated=leaf) else Risk.LOSSY
+        if leaf in ("", [], {}):
+            return Risk.INFERRED
+        if leaf in (options := _options(here)):
+            return Risk.INFERRED if _may_mean(said, leaf, options) else Risk.LOSSY
+        name = next((part for part in reversed(place) if isinstance(part, str)), "")
+        neutral = (
+            frozenset(name_words(name)),
+            frozenset(name_words(f"{here.get('title', '')} {here.get('description', '')}")),
+        )
+        if isinstance(leaf, (int, float)):
+            return Risk.INFERRED if _is_only_number(said, float(leaf), *neutral) else Risk.LOSSY
+        text = str(leaf)
+        if any(part.get("format") in TIMES for part in _parts(here)):
+            return Risk.INFERRED if _is_only_time(said, text, *neutral) else Risk.LOSSY
+        if len(_words(text)) < _MANY and not leaves_open(text) and leaves_open(_besides(said, text) or "it"):
+            return Risk.LOSSY
+        return self._of_words(text, missing=False)
+
     def _of_choice(self, place: Place, leaf: object, *, missing: bool) -> Risk | None:
-        """Return the risk of a choice, which is based on the value at its place, or on prose about it."""
+        """Return the risk of a choice, which is based on prose about it."""
         if isinstance(leaf, str) and leaf and self._times(leaf) > (self._elsewhere(leaf) if missing else 0):
-            return None
+            return Risk.LOSSY if self._is_open(leaf) else None
         if missing:
             return Risk.LOSSY
         name = next((part for part in reversed(place) if isinstance(part, str)), "")
-        speaks = self.draft is not None or self.whole or any(word in self._words for word in _words(name))
-        return Risk.INFERRED if speaks else Risk.LOSSY
+        words = _words(name)
+        if self.whole:
+            return Risk.INFERRED
+        about = [clause for clause in self._clauses if any(word in _words(clause) for word in words)]
+        negated = leaf is not False
+        return Risk.LOSSY if all(leaves_open(clause, negated=negated) for clause in about) else Risk.INFERRED
 
     def _of_number(self, leaf: float, *, missing: bool) -> Risk | None:
         if self._numbers[abs(leaf)] > (self._elsewhere(leaf) if missing else 0):
-            return None
+            return Risk.LOSSY if self._is_open(leaf) else None
         follows = any(abs(abs(leaf) - number) <= abs(leaf) * 1e-9 for number in self._meant)
         return Risk.INFERRED if follows else Risk.LOSSY
 
     def _of_words(self, leaf: str, *, missing: bool) -> Risk | None:
         if self._times(leaf) > (self._elsewhere(leaf) if missing else 0):
-            return None
+            return Risk.LOSSY if len(_words(leaf)) < _MANY and self._is_open(leaf) else None
         if _DIGITS.search(leaf) and all(map(self._gives_part, _DIGITS.findall(leaf))):
             letters = [word for word in _words(leaf) if not word.isdigit() and len(word) > 1]
             return Risk.INFERRED if all(word in self._words for word in letters) else Risk.LOSSY
@@ -221,6 +274,21 @@ class Source:
         # All of its words, in another order; or most words of a sentence, which says the same in other words.
         reworded = known == len(words) or (len(words) >= _MANY and 2 * known > len(words))
         return Risk.INFERRED if words and reworded and not missing else Risk.LOSSY
+
+    def _is_open(self, leaf: str | float) -> bool:
+        """Return whether every clause that has this value leaves it open: `The crew has fewer than 5 people.`"""
+        if self.whole or (isinstance(leaf, str) and leaves_open(leaf)):
+            return False
+        if isinstance(leaf, str):
+            rests = [rest for clause in self._clauses if (rest := _besides(clause, leaf)) is not None]
+            return bool(rests) and all(rest and leaves_open(rest) for rest in rests)
+        stated = [
+            is_inexact(clause, *found.span()) or leaves_open(clause[: found.start()] + clause[found.end() :] or "it")
+            for clause in self._clauses
+            for found in _NUMBER.finditer(clause)
+            if abs(leaf) in map(abs, _numbers(found[0]))
+        ]
+        return bool(stated) and all(stated)
 
     def _gives_part(self, digits: str) -> bool:
         """Return whether the text contains the digits of a date or a number, or the month by name."""
@@ -233,10 +301,7 @@ class Source:
     def _times(self, leaf: str) -> int:
         """Return the number of times that the text contains these words."""
         words = folded(leaf.replace("\\", ""))
-        if len(words) >= _SHORT or not words.isascii() or not words.isalnum():
-            return self._said.count(words)
-        end = "" if len(words) == _SHORT - 1 else "(?![a-z0-9])"  # "pens" counts as a mention of "pen"
-        return len(re.findall(rf"(?<![a-z0-9]){re.escape(words)}{end}", self._said))
+        return len(_short(words).findall(self._said)) if _is_short(words) else self._said.count(words)
 
     def _elsewhere(self, leaf: object) -> int:
         """Return how often the text is the complete value of another known field, where it has a different meaning."""
@@ -262,6 +327,11 @@ class Source:
         return f"{folded(text)}\n{folded(self.text.replace(chr(92), ''))}"
 
     @cached_property
+    def _clauses(self) -> list[str]:
+        """The parts of the text that say something on their own."""
+        return [clause for clause in map(folded, _CLAUSE_END.split(self.text.replace("\\", ""))) if clause]
+
+    @cached_property
     def _words(self) -> frozenset[str]:
         return frozenset(_words(self._said))
 
@@ -279,6 +349,102 @@ class Source:
             if unit in _UNITS:
                 found |= {abs(number) * _UNITS[unit] for number in _numbers(match.group())}
         return found
+
+
+def _is_short(words: str) -> bool:
+    return len(words) < _SHORT and words.isascii() and words.isalnum()
+
+
+def _short(words: str) -> re.Pattern[str]:
+    """Return the expression for a short word in a folded text."""
+    end = "" if len(words) == _SHORT - 1 else "(?![a-z0-9])"  # "pens" counts as a mention of "pen"
+    return re.compile(rf"(?<![a-z0-9]){re.escape(words)}{end}")
+
+
+def _besides(text: str, leaf: str) -> str | None:
+    """Return what a text says besides these words, or None if it does not contain them."""
+    text, words = folded(text), folded(leaf.replace("\\", ""))
+    rest = _short(words).sub(" ", text) if _is_short(words) else text.replace(words, " ")
+    return None if rest == text else rest.strip()
+
+
+def _parts(schema: JsonSchema) -> list[JsonSchema]:
+    """Return a schema and its alternatives."""
+    branches = (each for word in ("anyOf", "oneOf") for each in schema.get(word, ()))
+    return [schema, *(follow_refs(branch, schema) for branch in branches)]
+
+
+def _options(schema: JsonSchema) -> list[Any]:
+    return [
+        choice for part in _parts(schema) for choice in part.get("enum", [part["const"]] if "const" in part else ())
+    ]
+
+
+def _may_mean(said: str, leaf: object, options: Sequence[object]) -> bool:
+    """Return whether a text may be another expression for a choice: it names no other one, and decides.
+
+    >>> [_may_mean(said, "high", ["low", "high"]) for said in ("urgent!", "low to high", "not high", "3", "")]
+    [True, False, False, False, False]
+    """
+    own = str(leaf)
+    rest = _besides(said, own)
+    if rest == "":
+        return True
+    others = (str(each) for each in options if each != leaf and each is not None)
+    if any(_besides(rest or said, other) is not None for other in others if other):
+        return False
+    return _is_in_words(said) and (leaves_open(own) or not leaves_open(rest or said))
+
+
+def _is_in_words(text: str) -> bool:
+    return any(map(str.isalpha, text))
+
+
+def _is_only_number(said: str, leaf: float, names: frozenset[str], described: frozenset[str]) -> bool:
+    """Return whether a text states this number with only neutral words next to it.
+
+    >>> [_is_only_number(said, 5, frozenset(), frozenset()) for said in ("It is five.", "5 or 6", "up to 5", "5 hours")]
+    [True, False, False, False]
+    """
+    rest, count = _AMOUNT.subn(lambda found: _MARK if _is_amount(found, leaf) else found[0], said)
+    return count > 0 and bool(sole_choice(rest, {_MARK: leaf}, described, names))
+
+
+def _is_amount(found: re.Match[str], leaf: float) -> bool:
+    """Return whether a number in digits or in words is this one."""
+    digits, unit = found["digits"], (found["unit"] or "").lower()
+    if (leaf < 0) != (digits or "").startswith("-"):
+        return False
+    if digits is None:
+        stated = [*numbers_in(_words(found[0]), _ALSO)]
+        return len(stated) == 1 and math.isclose(leaf, stated[0])
+    factor = {**MULTIPLES, **_UNITS}.get(unit, 1.0)
+    known = {number * each for number in _numbers(digits) for each in (factor, max(factor, 1.0))}
+    return any(math.isclose(leaf, number) for number in known)
+
+
+def _is_only_time(said: str, leaf: str, names: frozenset[str], described: frozenset[str]) -> bool:
+    """Return whether a text states this date or time with only neutral words and days of the week next to it.
+
+    >>> [_is_only_time(said, "2024-03-05", frozenset(), frozenset())
+    ...     for said in ("It is March 5th, 2024.", "before 5 March 2024", "5 or 6 March 2024", "03/05/2024")]
+    [True, False, False, False]
+    """
+    if len(said) > _MAX_CHARS:
+        return False
+    given = [int(digits) for digits in _DIGITS.findall(said)]
+    wanted = [int(digits) for digits in _DIGITS.findall(leaf)]
+    if not {*given} <= {*wanted, wanted[0] % 100 if wanted else 0}:
+        return False
+    words = [word for word in _words(said) if not word[0].isdigit()]
+    named = [word for word in words if word.startswith(_MONTHS)]
+    small = [number for number in given if 0 < number <= len(_MONTHS)]
+    if not named and len({*small}) > 1 and len(str(given[0])) <= 2 and ":" not in said:
+        return False  # the day and the month could be swapped
+    rest = " ".join([_MARK, *(word for word in words if word not in named and not word.startswith(_WEEKDAYS))])
+    if not sole_choice(rest, {_MARK: leaf}, described, names):
+        return False
+    return Source(said, None, {}).risk_of((), leaf) is not Risk.LOSSY
 
 
 def _words(text: str) -> list[str]:

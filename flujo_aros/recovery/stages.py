@@ -464,15 +464,15 @@ class Extract(Rung):
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """Make one request about the available text; if there is none, make another one before it."""
         source, attempt = past.spoken, 1
-        text = source.text
-        if source.reason not in _HOLDS_AN_ANSWER or not text.strip():
+        if source.reason not in _HOLDS_AN_ANSWER or not source.text.strip():
             reply = yield Ask(
                 prompts.plain_prompt(task.contract), self.stage, attempt, task.contract, way="conversation"
             )
             thought = read(reply)
             if not isinstance(thought, Rejected) or thought.reason not in _HOLDS_AN_ANSWER or not reply.text.strip():
                 return thought
-            text, attempt = reply.text, 2
+            source, attempt = thought, 2
+        text = source.text
         vault = Vault(text, task.secrets, labelled=True)
         enforced = task.enforces and self.model is None
         prompt = prompts.extract_prompt(task.contract, text, vault, enforced=enforced)
@@ -483,7 +483,7 @@ class Extract(Rung):
         answer = prompts.unmasked((yield ask), vault)
         if isinstance(answer, Rejected):
             return answer
-        return read(answer, partial(grounded, source=text, contract=task.contract))
+        return read(answer, partial(grounded, source=text, contract=task.contract, draft=source.draft))
 
 
 class LlmRepair(Rung):

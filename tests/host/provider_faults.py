@@ -42,7 +42,7 @@ GOOD = '{"name": "Ada", "age": 36}'
 TEXTS = {
     "whole": GOOD,
     "damaged": "Sure! {'name': 'Ada', 'age': 36,}",
-    "wrong type": '{"name": "Ada", "age": "about thirty-six"}',
+    "wrong type": '{"name": "Ada", "age": "it is thirty-six"}',
     "prose": "Her name is Ada and she is thirty-six.",
     "cut": GOOD[:20],
     "none": "",

@@ -102,7 +102,7 @@ def test_a_labelled_secret_in_a_reply_is_not_sent_in_a_repair_prompt(words: str)
 @pytest.mark.parametrize("where", ["context", "input"])
 def test_a_secret_of_a_pipeline_leaves_with_no_repair_prompt(where: str) -> None:
     model = ScriptedModel(
-        '{"note": "sk-test-000 was given", "qty": 1 oops}', '{"note": "[secret-1] was given", "qty": 1}'
+        '{"note": "sk-test-000 was given", "qty": "it is 1"}', '{"note": "[secret-1] was given", "qty": 1}'
     )
     step = Step("s", agent=Agent(model), contract=Note, input="Go.", processing=Processing(stages=("llm_repair",)))
     secret = {"api_key": "sk-test-000"}

@@ -206,7 +206,8 @@ class TestExtract:
             f"It is {name}, and 3 of it.",
         ):
             _, outcome = climbed((Extract(),), Reply(text), Reply(value))
-            assert (outcome.value.name, outcome.trust) == (name, Trust.CLEAN)
+            assert outcome.value.name == name
+            assert "$.name" not in [repair.path for repair in outcome.repairs]
 
     def test_values_stated_in_other_words_are_reported(self):
         _, outcome = climbed((Extract(),), Reply("I would take the pen, three of them."), Reply(GOOD))
@@ -252,7 +253,7 @@ class TestEscalate:
 
 class TestPatch:
     FIRST = (
-        'On floor 2: {"customer": "Ann", "items": [{"name": "pen", "qty": "3 or so"}], "address": {"street": "Elm"}, '
+        'On floor 2: {"customer": "Ann", "items": [{"name": "pen", "qty": "it is 3"}], "address": {"street": "Elm"}, '
         '"note": "x",}'
     )
 

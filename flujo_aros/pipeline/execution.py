@@ -29,6 +29,7 @@ from flujo_aros.pipeline.model import Answer, Nested, PipelineStep, StepContext,
 from flujo_aros.pipeline.names import Read
 from flujo_aros.pipeline.pause import as_given, as_saved
 from flujo_aros.pipeline.results import (
+    NO_CALL,
     BodyResult,
     DeferredWork,
     OnDegraded,
@@ -36,7 +37,7 @@ from flujo_aros.pipeline.results import (
     StepStatus,
     may_pass,
 )
-from flujo_aros.pipeline.step import Call, Step, handed_on, stored_contract
+from flujo_aros.pipeline.step import Call, Step, handed_on, is_agent_step, stored_contract
 from flujo_aros.pipeline.values import SharedContext, Write, kind_of, members_of, path_of
 from flujo_aros.reading.payload import apply_checks_async
 from flujo_aros.usage import Usage
@@ -143,7 +144,7 @@ class Budget:
         await self._settled.wait()
 
     def _used_up(self, limit: str, key: str) -> str:
-        return f"no further model call: {self.what} has used up its limit of {limit}; raise usage_limits.{key}"
+        return f"{NO_CALL}{self.what} has used up its limit of {limit}; raise usage_limits.{key}"
 
 
 @dataclass(slots=True)
@@ -418,11 +419,13 @@ class Execution:
         try:
             async with clock:
                 return await self._attempts(step, frame, slot, clock.when())
-        except TimeoutError:
+        except TimeoutError as error:
             if not clock.expired():
                 raise
-            issue = Issue("$", "timeout", f"no result within the step's timeout of {step.timeout:g} s")
-            return Settlement(Rejected(Reason.PROVIDER, (issue,), ""))
+            words = f"no result within the step's timeout of {step.timeout:g} s"
+            if _agent_of(step) is None:
+                return Settlement(None, error=words, exception=error)
+            return Settlement(Rejected(Reason.PROVIDER, (Issue("$", "timeout", words),), ""))
 
     async def _attempts(self, step: PipelineStep, frame: Frame, slot: Slot, until: float | None) -> Settlement[Any]:
         """Make one attempt, and another after each infrastructure error, up to the retries of the step. `until` is the
@@ -594,9 +597,14 @@ def _needs_fallback(step: PipelineStep, settlement: Settlement[Any]) -> bool:
     return _failed(step, settlement) or (degraded and step.on_degraded != "accept")
 
 
+def _agent_of(step: PipelineStep) -> Step | None:
+    """Return the agent step that this one is, or that the name of its function refers to."""
+    return step if is_agent_step(step) else step.imported_agent if isinstance(step, Call) else None
+
+
 def _as_contracted(step: PipelineStep, fallback: PipelineStep, outcome: Outcome[Any] | None) -> Outcome[Any] | None:
     """Return the outcome of a fallback if its value satisfies the contract of the step, or else the rejection."""
-    agent = step.imported_agent if isinstance(step, Call) else step
+    agent = _agent_of(step)
     contract = None if agent is None else stored_contract(agent)
     if contract is None or not isinstance(outcome, Accepted):
         return outcome

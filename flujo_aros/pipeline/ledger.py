@@ -36,6 +36,7 @@ from flujo_aros.pipeline.results import (
     StepStatus,
     Work,
     in_order,
+    refused_call,
     run_status,
 )
 from flujo_aros.spelling import clip
@@ -218,10 +219,11 @@ class Slot:
         if reported.error is not None:
             return StepStatus.FAILED, reported.error
         if isinstance(reported.outcome, Rejected):
-            return StepStatus.FAILED, reported.outcome.headline()
+            return StepStatus.FAILED, reported.outcome.headline() + refused_call(reported.outcome)
         degraded = StepStatus.FAILED if self._on_degraded == "fail" else StepStatus.DEGRADED
         if isinstance(reported.outcome, Degraded):
-            return degraded, reported.outcome.because.headline()
+            because = reported.outcome.because
+            return degraded, because.headline() + refused_call(because)
         if reported.cause is not None:
             return degraded, f"step {reported.cause.name!r} degraded: {reported.cause.error}"
         if reported.outcome is None:

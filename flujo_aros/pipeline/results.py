@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 from html import escape
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -29,6 +30,7 @@ from flujo_aros.outcome import (
     StageRecord,
     Trust,
     rejection_of,
+    stages_tried,
 )
 from flujo_aros.pipeline.values import SharedContext, Write, as_plain
 from flujo_aros.redaction import Vault
@@ -196,11 +198,13 @@ class StepResult(Generic[T_co]):
 
     def _refusal(self) -> OutputError:
         rejected = rejection_of(self.outcome)
-        tried = tuple(stage.stage for stage in self.stages)
+        attempts = rejected.attempts if rejected is not None else ()
+        tried = stages_tried(attempts) if attempts else tuple(stage.stage for stage in self.stages)
         after = f"; tried: {', '.join(tried)}" if tried else ""
         reason = self.error if rejected is None else rejected.outline()  # an error message never quotes a model
         why = f": {reason}" if reason else ""
         message = f"step {self.name!r} has no value: {self.status.value}{why}{after}"
+        message += "" if rejected is None else refused_call(rejected)
         if rejected is None:
             return OutputError(message, step=self.name, stages=tried, usage=self.usage)
         return OutputError.because(rejected, message, step=self.name, stages=tried, usage=self.usage)
@@ -447,7 +451,7 @@ class RunResult(Generic[T_co]):
         culprit = self._culprit()
         if culprit is None:
             return {"step": None, "reason": None, "message": _hidden(self.trouble)} if self.trouble else None
-        message = self.trouble or culprit.error or culprit.status.value
+        message = self.trouble or f"{culprit.error or culprit.status.value}{self._degraded_before(culprit)}"
         return {"step": culprit.name, "reason": culprit.reason, "message": _hidden(message)}
 
     def step(self, name: str) -> StepResult[Any]:
@@ -475,7 +479,10 @@ class RunResult(Generic[T_co]):
             raise
 
     def _add_run(self, error: OutputError) -> None:
-        """Add the run to the context of an error."""
+        """Add the run to an error: the text that an earlier step passed on, and the context."""
+        culprit = self._culprit()
+        if culprit is not None and culprit.name == error.step:
+            error.args = (f"{error.args[0]}{self._degraded_before(culprit)}",)
         done = {step.name: step.handed_on for step in self.steps if step.ok}
         error.context.update(run_id=self.run_id, pipeline=self.pipeline, outputs=done)
 
@@ -492,6 +499,15 @@ class RunResult(Generic[T_co]):
             "error": self.error,
         }
         return plain if self.paused is None else {**plain, "paused": self.paused.to_dict()}
+
+    def _degraded_before(self, failed: StepResult[Any]) -> str:
+        """Return which steps before one that raised have passed on text in place of a value, and why."""
+        before = takewhile(lambda step: step is not failed, self.steps if failed.exception is not None else ())
+        return "".join(
+            f"; step {step.name!r} before it had no value: {step.reason}"
+            for step in before
+            if step.status is StepStatus.DEGRADED and not step.nested
+        )
 
     @property
     def _has_output(self) -> bool:
@@ -626,6 +642,16 @@ def run_status(steps: Sequence[StepResult[Any]]) -> RunStatus:
     """Return the status of a run, derived from its steps: completed only if every step that counts succeeded."""
     wrong = [step.status for step in steps if step.counts_against]
     return _RUN_STATUS_OF[min(wrong, key=_SEVERITY.index)] if wrong else RunStatus.COMPLETED
+
+
+NO_CALL: Final = "no further model call: "
+"""The beginning of the reason why the limits of a step or a run allow no call."""
+
+
+def refused_call(rejected: Rejected) -> str:
+    """Return the limit that prevented a model call which might have led to a value, after a semicolon, if any."""
+    whys = (each.why for each in rejected.attempts if each.outcome == "skipped" and each.why.startswith(NO_CALL))
+    return "".join(f"; {why}" for why in islice(whys, 1))
 
 
 def may_pass(rejected: Rejected) -> bool:

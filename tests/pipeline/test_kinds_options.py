@@ -27,6 +27,7 @@ from flujo_aros import (
     Import,
     Loop,
     Map,
+    OutputError,
     Parallel,
     Pipeline,
     Processing,
@@ -239,8 +240,8 @@ def test_a_step_that_exceeds_its_timeout_fails_with_an_error():
     result = run(Call("wait", function=forever, timeout=0.01) >> Call("after", function=str))
     assert result.error == {
         "step": "wait",
-        "reason": "provider",
-        "message": "provider: no result within the step's timeout of 0.01 s",
+        "reason": None,
+        "message": "no result within the step's timeout of 0.01 s",
     }
     assert result.steps[1].status is StepStatus.SKIPPED
 
@@ -256,7 +257,17 @@ def test_a_timeout_applies_to_all_retries_together():
         await asyncio.sleep(0.005)
         raise ConnectionError
 
-    assert run(Call("a", function=never, retries=10_000, timeout=0.03)).steps[0].reason == "provider"
+    assert run(Call("a", function=never, retries=10_000, timeout=0.03)).steps[0].error == (
+        "no result within the step's timeout of 0.03 s"
+    )
+
+
+def test_an_agent_that_exceeds_the_timeout_of_its_step_is_an_error_of_the_provider():
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        await asyncio.sleep(9)
+        return ModelResponse([TextPart("late")])
+
+    assert run(Step("a", Agent(FunctionModel(answer)), timeout=0.01)).steps[0].reason == "provider"
 
 
 # Fallbacks
@@ -357,7 +368,26 @@ def test_degraded_text_inside_a_step_does_not_count_if_its_fallback_has_a_value(
     assert (result.status, result.output, result.step("fan/a/s").excused_by) == (RunStatus.COMPLETED, 4, "fan")
 
 
+def test_a_step_that_raised_names_the_steps_before_it_that_have_only_text():
+    provider = Provider("words")
+    result = run(provider.step("a", on_degraded=None) >> Call("b", len) >> Call("c", lambda number: number.size))
+    words = "AttributeError: 'int' object has no attribute 'size'; step 'a' before it had no value: no_json"
+    assert result.error == {"step": "c", "reason": None, "message": words}
+    with pytest.raises(OutputError, match="step 'a' before it had no value: no_json"):
+        _ = result.output
+
+
 # Limits on what may be used
+
+
+def test_the_error_of_a_step_names_the_limit_that_prevented_its_repair():
+    provider = Provider("words")
+    result = run(provider.step("a", on_degraded=None, usage_limits=StepLimits(max_requests=1)))
+    limit = "no further model call: step 'a' has used up its limit of 1 model calls; raise usage_limits.max_requests"
+    assert result.steps[0].error == f"no_json: the text contains no JSON object; {limit}"
+    with pytest.raises(OutputError, match=re.escape(limit)) as raised:
+        _ = result.output
+    assert raised.value.stages == ("degrade",)
 
 
 def test_a_rejected_call_fails_the_step_with_one_sentence():

@@ -293,6 +293,14 @@ NEVER: Final = Phrases(
 )
 """Directly before the only value: it is still not the answer."""
 
+UNFOUNDED: Final = Phrases(
+    r"\bi (?:have |['’]ve )?(?:just |simply )?made (?:this|it|that|these|them|one|some)? ?up\b|\bhallucinated\b"
+    r"|\bfrom memory\b|\b(?:to be|not yet|needs to be) (?:confirmed|verified|checked)\b|\btbc\b|\bunverified\b"
+    r"|\b(?:could|can|did)(?: not|n['’]t|not) find (?:this|it|one|any)\b|\baus dem gedächtnis\b|\bde mémoire\b"
+    r"|\bde memoria\b"
+)
+"""In a comment: the value is made up, or nobody has checked it."""
+
 FAILS: Final = Phrases(
     r"^[\s{`*>]{0,8}[\"']?(?:[\w.]{0,60}error|fatal error|[\w.]{0,60}exception|traceback \(most recent call last\)"
     r"|fehler|erreur|エラー|错误)[\"']?\s?[:：](?!\s*(?:null|none|no|\"\"|false|\[\]|n/a|0|keiner?|aucune?|无)[\s\"'.,}`]*$)",

@@ -742,6 +742,8 @@ def contradiction_in(comments: str, answer: Answer) -> Issue | None:
     if not answer.shape.named:
         return None
     said = _COMMENTED_OUT.sub("", _MARKS.sub("", comments))
+    if (unfounded := phrases.UNFOUNDED.search(said)) is not None:
+        return Issue("$", "leftover", f"a comment says that it is made up: {_excerpt(said, unfounded.start())!r}")
     if not (MAY_REMARK.may_match(said) or MAY_BE_CAVEAT.may_match(said) or may_claim(said, answer.shape.named)):
         return None
     doubted = doubt_in(said, answer.tagger, named=True) or caveat_in(said, answer.tagger, of_writer=True)

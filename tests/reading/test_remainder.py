@@ -1386,3 +1386,25 @@ def test_a_remark_about_a_field_of_several_items_rejects_the_reply(remark: str) 
 @pytest.mark.parametrize("words", ["Each room is from the second column.", "- room: its letter\n- seats: 4 and 5"])
 def test_an_explanation_of_the_fields_of_several_items_is_harmless(words: str) -> None:
     value(f"{ORDERED}\n\n{words}", Order)
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["I made this up", "hallucinated", "from memory", "to be confirmed", "TBC", "unverified", "could not find this"],
+)
+def test_a_comment_that_calls_its_value_made_up_or_unchecked_rejects_the_answer(comment: str) -> None:
+    refused(f'{{"number": "LH 12", "status": "delayed" // {comment}\n}}')
+    assert value('{"number": "LH 12", "status": "delayed" // confirmed by the crew\n}')["status"] == "delayed"
+
+
+class Stay(BaseModel):
+    room: int
+    minutes: int = 0
+    weight_lb: float = 0
+    usd: float = 0
+
+
+@pytest.mark.parametrize("key", ["hours", "seconds", "kg", "eur"])
+def test_a_key_that_is_only_another_unit_of_an_empty_field_rejects_the_answer(key: str) -> None:
+    assert isinstance(read(f'{{"room": 7, "{key}": 2}}', Stay), Rejected)
+    assert isinstance(read('{"room": 7, "year": 2026, "page": 3}', Stay), Accepted)

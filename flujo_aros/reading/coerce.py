@@ -326,7 +326,15 @@ class Coercion:
         return self._reads_as(node, shape.member(name), (None, name))
 
     def _report_unmatched(self, member: Member, name: str, path: Path) -> None:
-        message = f"the key {member.key!r} is not declared: write {name!r} if that is meant, otherwise omit it"
+        value = member.node.value
+        said = f"{member.key} {value if isinstance(value, str) else ''}"
+        if (conflict := scalars.conflict_in(said, name)) is not None:
+            do = f"{conflict} and write {name!r}, or omit it"
+        elif isinstance(value, bool):
+            do = f"if {name!r} is meant, write it with its own value, which may be the opposite; otherwise omit it"
+        else:
+            do = f"write {name!r} if that is meant, otherwise omit it"
+        message = f"the key {member.key!r} is not declared: {do}"
         self._issue((path, member.key), "unmatched_key", message, member.node)
 
     def _nest(
@@ -888,6 +896,10 @@ class Coercion:
     def _type_issue(self, node: Node, shape: Shape, path: Path, found: str) -> Any:
         form = shape.format if shape.format in TIMES else None
         message = f"expected {wanted_type(shape)}, found {found}" if form is None else not_a_time(form, "", found)
+        name = path[1] if path is not None else None
+        text = node.value if isinstance(node.value, str) and isinstance(name, str) else ""
+        if (conflict := scalars.conflict_in(text, str(name))) is not None:
+            message = f"{message}: {conflict}"
         return self._issue(path, "type", message, node)
 
     def _issue(self, path: Path, code: str, message: str, node: Node | None = None) -> Any:

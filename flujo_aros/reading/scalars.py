@@ -612,6 +612,28 @@ _QUANTITIES: Final = tuple(
 """The units of time, mass, length, volume, area, temperature, speed and data."""
 
 
+def conflict_in(text: str, name: str) -> str | None:
+    """Return the conflict of a key or an amount with the name of a field, in words, or None.
+
+    >>> conflict_in("2 hours", "duration_minutes")
+    "it is in another unit than 'duration_minutes': convert it"
+    >>> conflict_in("$5", "cost_eur")
+    "it is in another currency than 'cost_eur': convert it"
+    >>> conflict_in("5 EUR", "cost_eur")
+    """
+    named = {*name_words(name)}
+    for word in _NOT_IN_UNIT.split(text[:_MAX_TEXT].casefold()):
+        if word and word not in named and is_unit(word):
+            if in_other_unit(name, word):
+                return f"it is in another unit than {name!r}: convert it"
+            if other_unit(named, word):
+                return f"it is in another currency than {name!r}: convert it"
+    return None
+
+
+_NOT_IN_UNIT: Final = expression(r"[\s\d_.,:;'\"()-]+")
+
+
 def is_unit(word: str) -> bool:
     """Return whether a word is a unit that some field may have."""
     key = word.casefold()

@@ -22,7 +22,7 @@ from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reason, Rejected
 from flujo_aros.reading.payload import values_in
 from flujo_aros.reading.read import read
 from flujo_aros.reading.remainder import without
-from flujo_aros.reading.scalars import name_words
+from flujo_aros.reading.scalars import conflict_in, name_words
 from flujo_aros.reading.undecided import is_inexact, leaves_open
 from flujo_aros.reading.verdicts import sole_choice
 from flujo_aros.spelling import clip
@@ -136,7 +136,7 @@ _AMOUNT: Final = re.compile(
 _MARK: Final = "Zzyx"
 """Stands for a value in a text, as no ordinary word does."""
 _CLAUSE_END: Final = re.compile(
-    r"[.!;](?=\s|\Z)|(?<=\?)\s|,(?=\s)|\n|\s[-–—]\s|[(){}\[\]]|\"\s*[,:]\s*\"?|\"\s*\Z|\b(?:but|because|so)\b",
+    r"[.!;](?=\s|\Z)|(?<=\?)\s|,(?=\s)|\n|\s[-–—]\s|[(){}\[\]]|\"\s*,\s*\"?|\"\s*\Z|\b(?:but|because|so)\b",
     re.IGNORECASE,
 )
 """Between parts of a text that say something on their own: clauses, lines, and the strings of damaged JSON."""
@@ -213,7 +213,7 @@ class Source:
         if isinstance(leaf, bool) or leaf in ("", [], {}) or leaf in _options(here):
             return self._of_choice(place, leaf, missing=missing)
         if isinstance(leaf, (int, float)):
-            return self._of_number(float(leaf), missing=missing)
+            return self._of_number(place, float(leaf), missing=missing)
         return self._of_words(str(leaf), missing=missing)
 
     def _of_change(self, place: Place, leaf: object, there: object) -> Risk | None:
@@ -229,7 +229,7 @@ class Source:
             return Risk.INFERRED
         if leaf in (options := _options(here)):
             return Risk.INFERRED if _may_mean(said, leaf, options) else Risk.LOSSY
-        name = next((part for part in reversed(place) if isinstance(part, str)), "")
+        name = _name_at(place)
         neutral = (
             frozenset(name_words(name)),
             frozenset(name_words(f"{here.get('title', '')} {here.get('description', '')}")),
@@ -249,7 +249,7 @@ class Source:
             return Risk.LOSSY if self._is_open(leaf) else None
         if missing:
             return Risk.LOSSY
-        name = next((part for part in reversed(place) if isinstance(part, str)), "")
+        name = _name_at(place)
         words = _words(name)
         if self.whole:
             return Risk.INFERRED
@@ -257,9 +257,9 @@ class Source:
         negated = leaf is not False
         return Risk.LOSSY if all(leaves_open(clause, negated=negated) for clause in about) else Risk.INFERRED
 
-    def _of_number(self, leaf: float, *, missing: bool) -> Risk | None:
+    def _of_number(self, place: Place, leaf: float, *, missing: bool) -> Risk | None:
         if self._numbers[abs(leaf)] > (self._elsewhere(leaf) if missing else 0):
-            return Risk.LOSSY if self._is_open(leaf) else None
+            return Risk.LOSSY if self._is_open(leaf, _name_at(place)) else None
         follows = any(abs(abs(leaf) - number) <= abs(leaf) * 1e-9 for number in self._meant)
         return Risk.INFERRED if follows else Risk.LOSSY
 
@@ -275,15 +275,19 @@ class Source:
         reworded = known == len(words) or (len(words) >= _MANY and 2 * known > len(words))
         return Risk.INFERRED if words and reworded and not missing else Risk.LOSSY
 
-    def _is_open(self, leaf: str | float) -> bool:
-        """Return whether every clause that has this value leaves it open: `The crew has fewer than 5 people.`"""
+    def _is_open(self, leaf: str | float, name: str = "") -> bool:
+        """Return whether every clause that has this value leaves it open, or has it in another unit: `The crew has
+        fewer than 5 people.`
+        """
         if self.whole or (isinstance(leaf, str) and leaves_open(leaf)):
             return False
         if isinstance(leaf, str):
             rests = [rest for clause in self._clauses if (rest := _besides(clause, leaf)) is not None]
             return bool(rests) and all(rest and leaves_open(rest) for rest in rests)
         stated = [
-            is_inexact(clause, *found.span()) or leaves_open(clause[: found.start()] + clause[found.end() :] or "it")
+            is_inexact(clause, *found.span())
+            or conflict_in(clause, name) is not None
+            or leaves_open(clause[: found.start()] + clause[found.end() :] or "it")
             for clause in self._clauses
             for found in _NUMBER.finditer(clause)
             if abs(leaf) in map(abs, _numbers(found[0]))
@@ -349,6 +353,10 @@ class Source:
             if unit in _UNITS:
                 found |= {abs(number) * _UNITS[unit] for number in _numbers(match.group())}
         return found
+
+
+def _name_at(place: Place) -> str:
+    return next((part for part in reversed(place) if isinstance(part, str)), "")
 
 
 def _is_short(words: str) -> bool:

@@ -223,6 +223,39 @@ def test_a_sentence_that_leaves_a_value_open_does_not_state_it(value, source, sc
     assert risk_of(value, source, schema, name=name) is Risk.LOSSY
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "source"),
+    [
+        ("memory_mb", 2, '{"memory_gb": 2}'),
+        ("duration_minutes", 2, '{"duration": "2 hours"}'),
+        ("duration_minutes", 2, '{"duration_minutes": "2 hours"}'),
+        ("price_eur", 5, '{"price_usd": 5}'),
+        ("cost_eur", 5, '{"cost_eur": "$5"}'),
+        ("duration_minutes", 2, "It took 2 hours."),
+    ],
+)
+def test_a_number_in_another_unit_or_currency_does_not_state_that_of_a_field(name, value, source):
+    assert risk_of(value, source, {"type": "number"}, name=name) is Risk.LOSSY
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "words"),
+    [
+        ("memory_mb", {"memory_gb": 2}, "it is in another unit than 'memory_mb': convert it and write 'memory_mb'"),
+        ("cost_eur", {"cost_eur": "$5"}, "it is in another currency than 'cost_eur': convert it"),
+        ("duration_minutes", {"duration": "2 hours"}, "it is in another unit than 'duration_minutes': convert it"),
+        ("duration_minutes", {"duration_minutes": "2 hours"}, "it is in another unit than 'duration_minutes'"),
+        ("rollback", {"skip_rollback": True}, "write it with its own value, which may be the opposite"),
+    ],
+)
+def test_a_model_that_is_asked_again_is_shown_the_conflict_of_unit_currency_or_negation(name, first, words):
+    kind = "boolean" if name == "rollback" else "number"
+    contract = compile_contract({"type": "object", "required": [name], "properties": {name: {"type": kind}}})
+    (ask,), _ = climbed((Retry(),), Reply(json.dumps(first)), Reply("No."), task=Task(contract))
+    assert words in ask.prompt
+    assert f"write '{name}' if that is meant" not in ask.prompt
+
+
 def test_a_choice_may_be_based_on_the_whole_question():
     sentiment = {"enum": ["positive", "negative"]}
     assert risk_of("positive", "I love it!", sentiment, whole=True) is Risk.INFERRED

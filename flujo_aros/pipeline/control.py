@@ -86,7 +86,7 @@ class Branch(PipelineStep):
         bodies = {key: as_body(body, name=key, step=self.name) for key, body in named.items()}
         put(self, branches=bodies)
         if self.default_branch is not None:
-            put(self, default_branch=as_body(self.default_branch, name=_DEFAULT, step=self.name))
+            put(self, default_branch=as_body(self.default_branch, name=_DEFAULT, step=self.name, key="default_branch"))
         _ = self._picks  # so that an invalid expression raises immediately
         problems = check_scopes(bodies)
         if not bodies and self.default_branch is None:

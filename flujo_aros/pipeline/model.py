@@ -449,15 +449,17 @@ def not_a_step(given: object) -> str:
     return f"{shown(given)} is not a step{made}"
 
 
-def as_body(steps: BodyLike, *, name: str, step: str) -> Pipeline:
-    """Return the pipeline of a body of this step. Raises `UsageError` for anything else."""
+def as_body(steps: BodyLike, *, name: str, step: str, key: str = "") -> Pipeline:
+    """Return the pipeline of a body of this step, which an option of another name (`key`) may give. Raises `UsageError`
+    for anything else.
+    """
     if isinstance(steps, Pipeline):
         return steps
     if isinstance(steps, PipelineStep):
         return Pipeline([steps], name=name, body=True)
     if isinstance(cast("object", steps), (list, tuple)):
         return Pipeline(steps, name=name, body=True)
-    raise UsageError(f"step {step!r}: {name} must be a step, a list of steps or a Pipeline; {not_a_step(steps)}")
+    raise UsageError(f"step {step!r}: {key or name} must be a step, a list of steps or a Pipeline; {not_a_step(steps)}")
 
 
 def put_bodies(step: PipelineStep, *keys: str) -> None:

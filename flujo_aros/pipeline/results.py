@@ -34,7 +34,7 @@ from flujo_aros.outcome import (
 )
 from flujo_aros.pipeline.values import SharedContext, Write, as_plain
 from flujo_aros.redaction import Vault
-from flujo_aros.spelling import clip
+from flujo_aros.spelling import clip, short_value
 from flujo_aros.usage import Usage
 from flujo_aros.visible import visible
 
@@ -328,7 +328,10 @@ class PausedRun(Strict):
         """Load the result of `to_dict`. Raises `UsageError` for anything else, and for a state that an earlier or later
         release has saved.
         """
-        version = saved.get("version") if isinstance(cast("object", saved), Mapping) else None
+        if not isinstance(cast("object", saved), Mapping):
+            advice = "; pass json.loads(…) of it" if isinstance(saved, (str, bytes)) else ""
+            raise UsageError(f"the state of a paused run is a mapping, not {short_value(saved)}{advice}")
+        version = saved.get("version")
         if isinstance(version, int) and version != _VERSION:
             earlier = "answer the run with that release, or start it again"
             raise other_release("the state of the paused run", version, _VERSION, earlier=earlier)

@@ -311,16 +311,7 @@ class Runner(Generic[T_co]):
         self, input: Any = "", context: ContextLike | None = None, deps: Any = None, *, run_id: str | None = None
     ) -> RunResult[T_co]:
         """Like `run`, but for code without an event loop. Inside one it raises `UsageError`; await `run` there."""
-        if _loop_is_running():
-            raise UsageError("run_sync cannot run inside an event loop; write `await runner.run(...)` instead")
-        results: list[RunResult[T_co]] = []
-
-        async def keep() -> None:
-            results.append(await self.run(input, context, deps, run_id=run_id))
-
-        # Not as the task's own result: when `asyncio.run` restores the signal handler, it formats the whole task.
-        asyncio.run(keep())
-        return results[0]
+        return _run_alone(lambda: self.run(input, context, deps, run_id=run_id), "run")
 
     async def stream(
         self,
@@ -353,6 +344,12 @@ class Runner(Generic[T_co]):
         need them again. Raises `UsageError` if the pipeline is not the one that paused.
         """
         return await self.execute(self._resumed_task(paused, answer, context_type, deps))
+
+    def resume_sync(
+        self, paused: Saved, answer: Any, *, context_type: type[BaseModel] | None = None, deps: Any = None
+    ) -> RunResult[T_co]:
+        """Like `resume`, but for code without an event loop. Inside one it raises `UsageError`: use `resume`."""
+        return _run_alone(lambda: self.resume(paused, answer, context_type=context_type, deps=deps), "resume")
 
     async def stream_resumed(
         self,
@@ -543,6 +540,20 @@ def _secrets_in(pipeline: Pipeline) -> Iterator[str]:
         pipelines += step.bodies.values()
     for each in pipelines:  # any value from the environment may be a secret, except for the name of a model
         yield from (value for value in each.environment if len(value) >= _LEAST_SECRET and value not in each.models)
+
+
+def _run_alone(start: Callable[[], Awaitable[RunResult[T_co]]], name: str) -> RunResult[T_co]:
+    """Return the result of a run in an event loop of its own. Raises `UsageError` inside another one."""
+    if _loop_is_running():
+        raise UsageError(f"{name}_sync cannot run inside an event loop; write `await runner.{name}(...)` instead")
+    results: list[RunResult[T_co]] = []
+
+    async def keep() -> None:
+        results.append(await start())
+
+    # Not as the task's own result: when `asyncio.run` restores the signal handler, it formats the whole task.
+    asyncio.run(keep())
+    return results[0]
 
 
 def _loop_is_running() -> bool:

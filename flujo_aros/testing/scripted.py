@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self, TypeAlias
 
+from pydantic import BaseModel
 from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models import StreamedResponse
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
@@ -15,6 +16,7 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 
 from flujo_aros.errors import UsageError
+from flujo_aros.spelling import short_value
 
 Answer: TypeAlias = "str | ToolCallPart[Any] | ModelResponse | Exception"
 """The possible replies of a script: text, a tool call, any response, or an error."""
@@ -68,8 +70,8 @@ class ScriptedModel(FunctionModel):
         name: str = "scripted",
     ) -> None:
         super().__init__(self._answer, stream_function=self._stream, model_name=name, profile=profile)
-        self._replies = list(replies)
-        self._then = then
+        self._replies = [_as_reply(reply, f"reply {number}") for number, reply in enumerate(replies, 1)]
+        self._then = None if then is None else _as_reply(then, "then")
         self._ended: FinishReason | None = None
         self.asked: list[Asked] = []
         self.unanswered: str | None = None
@@ -131,7 +133,7 @@ class ScriptedModel(FunctionModel):
             self.unanswered = self.unanswered or message
             raise OutOfReplies(message)
         if callable(reply):
-            reply = reply(call.prompt)
+            reply = _as_reply(reply(call.prompt), f"the result of the function for call {at + 1}")
         if isinstance(reply, Exception):
             raise reply
         if isinstance(reply, ModelResponse):
@@ -139,6 +141,21 @@ class ScriptedModel(FunctionModel):
         if isinstance(reply, str):
             return ModelResponse(parts=[TextPart(reply)], finish_reason="stop")
         return ModelResponse(parts=[reply], finish_reason="tool_call")
+
+
+def _as_reply(reply: Any, what: str) -> Any:
+    """Return a reply. Raises `UsageError` for a value that no model can send."""
+    if isinstance(reply, (str, ToolCallPart, ModelResponse, Exception)) or callable(reply):
+        return reply
+    advice = ""
+    if isinstance(reply, BaseModel):
+        advice = "; write its model_dump_json()"
+    elif isinstance(reply, (dict, list, int, float)):
+        advice = f"; write json.dumps({short_value(reply)})"
+    raise UsageError(
+        f"{what} must be a string, a ToolCallPart, a ModelResponse, an exception or a function of the prompt, "
+        f"not {short_value(reply)}{advice}"
+    )
 
 
 def cut(text: str) -> ModelResponse:

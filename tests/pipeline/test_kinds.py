@@ -414,6 +414,10 @@ def test_a_body_with_a_reference_to_an_unknown_step_is_rejected_with_its_pipelin
         (lambda: Parallel("p", {"a": call("x")}, reduce="sum"), "unknown value for reduce: 'sum'"),
         (lambda: Parallel("p", {"a": call("x")}, field_mapping={"b": []}), "field_mapping: there is no branch 'b'"),
         (lambda: Parallel("p", {"a": []}), "the body 'a' has no steps"),
+        (
+            lambda: Branch("b", {"lo": const("c", 1)}, condition="input", default_branch="lo"),  # type: ignore[arg-type] # the mistake
+            "step 'b': default_branch must be a step, a list of steps or a Pipeline; 'lo' is not a step",
+        ),
         (lambda: Parallel("p", {"a": 3}), "step 'p': a must be a step, a list of steps or a Pipeline; 3 is not a step"),  # type: ignore[dict-item] # the mistake
         (lambda: Map("m", call("x"), iterable_input="input", max_concurrency=0), "max_concurrency must be a whole"),
         (lambda: Branch("b", {}, condition="input"), "there are no branches"),

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,29 @@ def test_another_pipeline_is_rejected():
         resume(lab.call("a") >> Ask("sure") >> lab.call("new"), state, "yes")
     with pytest.raises(UsageError, match="this is not the state of a paused run: run_id: Field required"):
         resume(Pipeline([Ask("sure")]), {"run": 1}, "yes")
+
+
+@pytest.mark.parametrize("packed", [json.dumps, lambda state: json.dumps(state).encode()])
+def test_a_state_that_is_still_text_is_refused_with_what_to_pass(packed: Callable[[Any], Any]) -> None:
+    state = paused_state(Runner(Pipeline([Ask("sure")])).run_sync())
+    with pytest.raises(
+        UsageError, match=r"the state of a paused run is a mapping, not .*; pass json\.loads\(…\) of it"
+    ):
+        Runner(Pipeline([Ask("sure")])).resume_sync(packed(state), "yes")
+    with pytest.raises(UsageError, match="the state of a paused run is a mapping, not 3"):
+        Runner(Pipeline([Ask("sure")])).resume_sync(3, "yes")  # type: ignore[arg-type]  # the mistake
+
+
+def test_a_run_resumes_without_an_event_loop() -> None:
+    runner = Runner(Pipeline([Ask("sure")]))
+    state = paused_state(runner.run_sync())
+    assert runner.resume_sync(state, "yes").output == "yes"
+
+    async def inside() -> None:
+        runner.resume_sync(state, "yes")
+
+    with pytest.raises(UsageError, match=r"resume_sync cannot run inside an event loop; write `await runner\.resume"):
+        asyncio.run(inside())
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,31 @@ class Item(BaseModel):
     name: str
 
 
+class Sev(BaseModel):
+    sev: str
+
+
+@pytest.mark.parametrize(
+    ("reply", "advice"),
+    [
+        ({"sev": "low"}, "not {'sev': 'low'}; write json.dumps({'sev': 'low'})"),
+        (3, "not 3; write json.dumps(3)"),
+        (Sev(sev="low"), "not Sev(sev='low'); write its model_dump_json()"),
+        (None, "not None"),
+    ],
+)
+def test_a_reply_that_no_model_can_send_is_an_error_of_the_script(reply: object, advice: str) -> None:
+    expected = "must be a string, a ToolCallPart, a ModelResponse, an exception or a function of the prompt, "
+    for made, what in ((lambda: ScriptedModel("a", reply), "reply 2"), (lambda: ScriptedModel(then=reply), "then")):  # type: ignore[arg-type]  # the mistake
+        if reply is None and what == "then":
+            continue  # no reply at all
+        with pytest.raises(UsageError) as raised:
+            made()
+        assert str(raised.value) == f"{what} {expected}{advice}"
+    with pytest.raises(UsageError, match="the result of the function for call 1 must be a string"):
+        asyncio.run(Agent(ScriptedModel(lambda prompt: reply)).run("x"))  # type: ignore[arg-type,return-value]  # the mistake
+
+
 def ran(agent, prompt):
     return asyncio.run(agent.run(prompt)).output
 

@@ -26,7 +26,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 from pydantic_core import to_json
 
-from flujo_aros.configured import reject_unknown_options, short_repr
+from flujo_aros.configured import option_error, reject_unknown_options, short_repr
 from flujo_aros.contract import BlockContract, compile_contract, path_of
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.host.output import (
@@ -67,6 +67,7 @@ from flujo_aros.host.response import (
 )
 from flujo_aros.host.run import AgentOutputError, Exchange, Run, awaited_run, claim_run
 from flujo_aros.host.stream import WatchedModel
+from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, OutputError, Rejected, Trust
 from flujo_aros.recovery import Ask, Evidence, Ladder, Reply
 from flujo_aros.settings import current_settings
@@ -111,7 +112,8 @@ class Aros(AbstractCapability[Any]):
     def __post_init__(self) -> None:
         current_settings()  # loaded now, because the file access would block the event loop during a run
         if not isinstance(cast("object", self.ladder), Ladder | None):
-            raise UsageError(f"ladder must be a Ladder, such as Ladder(stages=(Retry(),)), not {self.ladder!r}")
+            data = "; Ladder.model_validate(…) makes one of data" if is_dict(self.ladder) else ""
+            raise UsageError(f"ladder must be a Ladder, such as Ladder(stages=(Retry(),)), not {self.ladder!r}{data}")
         if isinstance(self.contract, RunContext):  # pydantic-ai called the class as a factory of capabilities
             raise UsageError("Aros is a class; write capabilities=[Aros()]")
         for name in ("buffer_stream", "capture_content", "clean_history"):
@@ -149,7 +151,7 @@ class Aros(AbstractCapability[Any]):
         except ValidationError as error:
             found = error.errors(include_url=False)[0]
             place = f"ladder{path_of(found['loc']).removeprefix('$')}"
-            raise UsageError(f"Aros: {place} cannot be used: {found['msg']}") from error
+            raise UsageError(f"Aros: {place} cannot be used: {option_error(Ladder, found)}") from error
         return cls(
             wanted, climb, buffer_stream=buffer_stream, capture_content=capture_content, clean_history=clean_history
         )

@@ -145,16 +145,17 @@ class ScriptedModel(FunctionModel):
 
 def _as_reply(reply: Any, what: str) -> Any:
     """Return a reply. Raises `UsageError` for a value that no model can send."""
-    if isinstance(reply, (str, ToolCallPart, ModelResponse, Exception)) or callable(reply):
+    is_reply = isinstance(reply, (str, ToolCallPart, ModelResponse, Exception)) or callable(reply)
+    if is_reply:
         return reply
-    advice = ""
+    given, advice = short_value(reply), ""
     if isinstance(reply, BaseModel):
         advice = "; write its model_dump_json()"
-    elif isinstance(reply, (dict, list, int, float)):
-        advice = f"; write json.dumps({short_value(reply)})"
+    elif isinstance(reply, (Mapping, list, int, float)):
+        advice = f"; write json.dumps({given})"
     raise UsageError(
         f"{what} must be a string, a ToolCallPart, a ModelResponse, an exception or a function of the prompt, "
-        f"not {short_value(reply)}{advice}"
+        f"not {given}{advice}"
     )
 
 

@@ -592,6 +592,12 @@ def test_an_agent_spec_may_name_it():
 def test_an_invalid_ladder_is_rejected_at_its_place():
     with pytest.raises(UsageError, match="must be a Ladder"):
         Aros(ladder=["retry"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(UsageError, match=r"must be a Ladder, .*; Ladder\.model_validate\(…\) makes one of data"):
+        Aros(ladder={"stages": ["retry"]})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(
+        UsageError, match=r"Aros: ladder\.stages\[0\] cannot be used: unknown stage 'retyr'; did you mean 'retry'?"
+    ):
+        Aros.from_spec(ladder={"stages": ["retyr"]})
 
 
 def test_a_class_in_place_of_an_object_is_rejected_with_advice() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from rich.text import Text
 
 from flujo_aros.blueprint.files import SUFFIXES, not_utf8
 from flujo_aros.cli.commands import Deps, Limits, Models, Run, Submit, Worker
@@ -61,14 +64,30 @@ def _is_pair(model: str) -> bool:
     return "=" in model.partition("@http")[0]
 
 
-def per_minute(options: Limits | Worker) -> dict[str, PerMinute]:
-    """Return the limits of each provider. Raises `UsageError` for an invalid one."""
+def per_minute(options: Limits | Worker, models: Collection[str] = ()) -> dict[str, PerMinute]:
+    """Return the limits of each provider. Raises `UsageError` for an invalid one, and warns about one that is for none
+    of these models, if there are any.
+    """
     from flujo_aros.pipeline.per_minute import PerMinute  # imported here: only runs need the model host
 
     try:
-        return dict(PerMinute.parse(each) for each in options.limits)
+        limits = dict(PerMinute.parse(each) for each in options.limits)
     except UsageError as error:
         raise UsageError(f"--limit: {error}") from error
+    for provider in limits if models else ():
+        if not any(_may_be_of(provider, model) for model in models):
+            named = ", ".join(sorted(models))
+            words = f"--limit {provider}: no model of the blueprint is of this provider, only {named}"
+            say(Text.assemble(("warning: ", "yellow"), words))
+    return limits
+
+
+def _may_be_of(provider: str, model: str) -> bool:
+    """Return whether a limit of this provider may hold for the model: `openai` for `openai-responses:o3`, `google` for
+    `google-gla:gemini-2.5-pro`.
+    """
+    family = provider.partition("-")[0]
+    return family in re.split("[-/]", model.partition(":")[0]) or (provider == "compatible-server" and "@http" in model)
 
 
 def open_cache(wanted: bool) -> AbstractContextManager[ReplyCache | None]:

@@ -193,7 +193,7 @@ def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source:
     cost = None if options.max_cost is None else Decimal(str(options.max_cost))
     stop = Stop(cost, options.max_failures, options.max_same_failures or None, case="row")
     with args.open_cache(options.cache) as cache, CaseFile(source, "--inputs") as rows, ResultsFile(output) as results:
-        limits = CallsPerMinute(args.per_minute(options))
+        limits = CallsPerMinute(args.per_minute(options, pipeline.models))
         batch = _Batch(options, pipeline, context, deps, results, cache, limits, stop)
         done = batch.keep(rows, results.tidy())
         known = batch.tally.total()

@@ -43,6 +43,7 @@ def eval_command(options: Eval) -> None:
     check_deps(pipeline, options)
     judging = _judge(options)
     others = [(str(each), _other(each, pipeline, options)) for each in options.against]
+    models = frozenset[str]().union(*(each.models for each in (pipeline, judging, *dict(others).values()) if each))
     cases = _cases(options.rows, options.first)
     if options.save is not None:
         say(f"{counted(write_dataset(cases, options.save), 'row')} written to {options.save}")
@@ -52,7 +53,7 @@ def eval_command(options: Eval) -> None:
             **{name: getattr(options, name) for name in alike},
             "context": args.given_pairs(options.pairs),
             "deps": args.given_deps(options),
-            "limits": args.per_minute(options),
+            "limits": args.per_minute(options, models),
             "max_same_failures": options.max_same_failures or None,
             "cache": kept,
         }

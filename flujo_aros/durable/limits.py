@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from flujo_aros.durable.liveness import lock_key
 from flujo_aros.durable.store import LIMITS, Store
 from flujo_aros.host import CallMade
-from flujo_aros.pipeline.per_minute import WINDOW, PerMinute, Reserved
+from flujo_aros.pipeline.per_minute import WINDOW, PerMinute, Reserved, limit_of
 
 _LONGEST_NAP: Final = 5.0
 
@@ -41,7 +41,7 @@ class SharedLimits:
     async def reserve(self, model: str, size: int) -> Callable[[CallMade | None], Awaitable[None]]:
         """Wait until a call of this model with a prompt of `size` characters is within the limits."""
         provider = model.partition(":")[0]
-        limit = self._limits.get(provider)
+        limit = limit_of(provider, self._limits)
         if limit is None:
             return _settle_nothing
         own = uuid4().hex

@@ -43,6 +43,7 @@ from flujo_aros.host.spec import (
     Deferral as Deferral,
     DeferredCall as DeferredCall,
     ENVELOPE as ENVELOPE,
+    COMPATIBLE as COMPATIBLE,
     LOCAL_MODEL as LOCAL_MODEL,
     Result as Result,
     endpoint_of as endpoint_of,

@@ -22,7 +22,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.wrapper import WrapperModel
 
 from flujo_aros.errors import UsageError
-from flujo_aros.host.spec import LOCAL, endpoint_of, find_name_error, missing_provider
+from flujo_aros.host.spec import COMPATIBLE, LOCAL, endpoint_of, find_name_error, missing_provider
 
 MadeT = TypeVar("MadeT")
 
@@ -35,13 +35,11 @@ def _at_endpoint(name: str, url: str) -> Model:
     from pydantic_ai.providers.openai import OpenAIProvider
 
     class Compatible(OpenAIProvider):
-        """The provider name of such servers. It is not `openai`, because OpenAI's price for a model of the same name
-        does not apply.
-        """
+        """A provider of its own name."""
 
         @property
         def name(self) -> str:
-            return "compatible-server"
+            return COMPATIBLE
 
     provider, _, rest = name.removesuffix(f"@{url}").partition(":")
     served = Compatible(base_url=url, api_key=os.environ.get("OPENAI_API_KEY") or "none")

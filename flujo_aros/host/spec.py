@@ -200,6 +200,10 @@ class Result:
 Decision: TypeAlias = Approval | Result
 
 
+COMPATIBLE: Final = "compatible-server"
+"""The provider of models at `openai:NAME@URL`. It is not `openai`, because OpenAI's price for a model of the same name
+does not apply.
+"""
 LOCAL: Final = "local"
 """The prefix of the names of models on this machine."""
 

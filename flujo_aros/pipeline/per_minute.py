@@ -17,7 +17,7 @@ from pydantic import Field
 
 from flujo_aros.configured import Configured
 from flujo_aros.errors import UsageError
-from flujo_aros.host import CallMade, Record, suggest_provider
+from flujo_aros.host import COMPATIBLE, CallMade, Record, suggest_provider
 
 WINDOW: Final = 60.0
 """The length of a minute, in seconds."""
@@ -99,6 +99,13 @@ class PerMinute(Configured):
         return None if kept == len(used) else max(0.01, used[-kept - 1].at + WINDOW - now)
 
 
+def limit_of(provider: str, limits: Mapping[str, PerMinute]) -> PerMinute | None:
+    """Return the limit of a provider. The limit of `openai` also holds for models at `openai:NAME@URL`, whose calls are
+    counted apart from those of OpenAI.
+    """
+    return limits.get(provider, limits.get("openai") if provider == COMPATIBLE else None)
+
+
 class CallsPerMinute:
     """Keeps the calls of this process within the limits of their providers, including those that a provider enforces.
 
@@ -138,7 +145,7 @@ class CallsPerMinute:
 
     async def _room(self, provider: str, size: int) -> Reserved | None:
         """Wait until the provider may be called, and reserve a call if it has a limit."""
-        limit, recent = self._limits.get(provider), self._used[provider]
+        limit, recent = limit_of(provider, self._limits), self._used[provider]
         while True:
             now = self._clock()
             wait = self._paused_until.get(provider, 0.0) - now

@@ -352,3 +352,18 @@ def test_a_batch_stops_at_its_cost_limit_and_reports_its_usage(aros: Aros, serve
     assert "1 row was not run; the same command continues with it" in ended.stderr
     assert aros(*command).exit_code == 0
     assert len(server.prompts) == 3
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ("anthropic:requests=9", "--limit anthropic: no model of the blueprint is of this provider, only openai-chat:"),
+        ("openai:requests=9", ""),
+    ],
+)
+def test_a_limit_that_is_for_no_model_of_the_blueprint_is_a_warning(
+    aros: Aros, server: ModelServer, limit: str, words: str
+) -> None:
+    ended = evaluated(aros, "--limit", limit)
+    assert (ended.exit_code, ended.stderr.startswith("warning: ")) == (0, bool(words))
+    assert words in ended.stderr

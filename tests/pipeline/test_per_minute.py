@@ -66,6 +66,13 @@ def test_without_a_time_it_is_left_alone_longer_and_longer_and_the_sixth_error_i
     assert times(clock, clock.limits(), *[busy()] * 6, REPLY) == [0, 2, 6, 14, 30, 62, 62 + 64 - 64]
 
 
+def test_the_limit_of_openai_holds_for_servers_with_its_api_which_are_counted_apart() -> None:
+    clock = Clock()
+    limits = clock.limits(openai=PerMinute(requests=1))
+    assert times(clock, limits, REPLY, REPLY, model="compatible-server:qwen3") == [0, 60]
+    assert times(clock, limits, REPLY) == [60]
+
+
 def test_another_provider_does_not_wait() -> None:
     clock = Clock()
     limits = clock.limits(openai=PerMinute(requests=1))

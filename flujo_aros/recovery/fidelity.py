@@ -16,7 +16,18 @@ from pydantic_core import to_jsonable_python
 
 from flujo_aros.contract import TIMES, Block, Contract, Event, JsonSchema, fold, path_of
 from flujo_aros.errors import ContractError
-from flujo_aros.json_data import Place, follow_refs, is_dict, is_list, leaves, parts, place_of, schema_at, value_at
+from flujo_aros.json_data import (
+    Place,
+    follow_refs,
+    is_dict,
+    is_list,
+    is_number,
+    leaves,
+    parts,
+    place_of,
+    schema_at,
+    value_at,
+)
 from flujo_aros.numerals import MULTIPLES, NUMERALS, numbers_in
 from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.payload import values_in
@@ -183,6 +194,30 @@ def grounded(
     return replace(outcome, repairs=(*outcome.repairs, *repairs), trust=trust)
 
 
+def beyond_repair(failing: Rejected, contract: Contract[Any]) -> str | None:
+    """Return the path of a wrong number that no repair may replace, or None: any other number would be made up.
+
+    >>> from flujo_aros.contract import compile_contract
+    >>> contract = compile_contract({"type": "object", "properties": {"minutes": {"type": "integer", "maximum": 120}}})
+    >>> [beyond_repair(read(text, contract), contract) for text in ('{"minutes": 500}', '{"minutes": []}')]
+    ['$.minutes', None]
+    """
+    for issue in failing.issues:
+        place = place_of(issue.path)
+        if failing.draft is None or not place or not is_number(value_at(failing.draft.value, place, _NOWHERE)):
+            continue
+        kinds: set[str] = set()
+        for part in _parts(schema_at(contract.json_schema, place) or {}):
+            kind = part.get("type", ())
+            kinds.update([kind] if isinstance(kind, str) else kind)
+        if kinds and kinds <= _NO_TEXT and _allowed(contract, place) < Risk.LOSSY:
+            return issue.path
+    return None
+
+
+_NO_TEXT: Final = frozenset({"integer", "number", "boolean", "null"})
+
+
 def _allowed(contract: Contract[Any], place: Place) -> Risk:
     """Return the highest risk allowed for a repair at a place."""
     hints: object = (schema_at(contract.json_schema, place) or {}).get("x-aros")
@@ -202,13 +237,13 @@ class Source:
     def risk_of(self, place: Place, leaf: object) -> Risk | None:
         """Return the risk of a value at a place, compared with the text, or None if the text states it."""
         here = schema_at(self.schema, place) or {}
-        if leaf is None or "const" in here or ("default" in here and same(leaf, here["default"])):
-            return None
         there = _NOWHERE if self.draft is None else value_at(self.draft.value, place, _NOWHERE)
-        if there is not _NOWHERE and same(there, leaf):
+        if "const" in here or (there is not _NOWHERE and same(there, leaf)):
             return None
         if there not in (_NOWHERE, None, ""):
             return self._of_change(place, leaf, there)
+        if leaf is None or ("default" in here and same(leaf, here["default"])):
+            return None
         missing = self.draft is not None
         if isinstance(leaf, bool) or leaf in ("", [], {}) or leaf in _options(here):
             return self._of_choice(place, leaf, missing=missing)
@@ -225,8 +260,8 @@ class Source:
         said = there if isinstance(there, str) else "; ".join(str(each) for _, each in leaves(there))
         if isinstance(leaf, bool):
             return Risk.INFERRED if _is_in_words(said) and not leaves_open(said, negated=leaf) else Risk.LOSSY
-        if leaf in ("", [], {}):
-            return Risk.INFERRED
+        if leaf in (None, "", [], {}):
+            return Risk.INFERRED if isinstance(there, str) and leaves_open(there) else Risk.LOSSY
         if leaf in (options := _options(here)):
             return Risk.INFERRED if _may_mean(said, leaf, options) else Risk.LOSSY
         name = _name_at(place)

@@ -49,7 +49,7 @@ from flujo_aros.reading.read import doomed_in
 from flujo_aros.reading.read import read as read_text
 from flujo_aros.reading.runaway import find_runaway, strip_runaway
 from flujo_aros.recovery import prompts
-from flujo_aros.recovery.fidelity import MADE_UP, grounded, keeping, plain_value, violates
+from flujo_aros.recovery.fidelity import MADE_UP, beyond_repair, grounded, keeping, plain_value, violates
 from flujo_aros.recovery.plan import (
     BROKEN_OFF,
     FORM_FAILED,
@@ -459,7 +459,7 @@ class Extract(Rung):
             return "the provider has enforced the schema, so the reply contains no more than what was read"
         if plain_value(past.spoken.text, task.contract.json_schema) is not None:
             return "the format of the answer is correct, so extracting it again would not help"
-        return None
+        return _why_beyond_repair(past.spoken, task)
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """Make one request about the available text; if there is none, make another one before it."""
@@ -524,7 +524,7 @@ class LlmRepair(Rung):
             return "its format is correct, and only a model that knows the question can correct its content"
         if past.asks_enforced and task.question_chars is not None and task.question_chars <= longest:
             return "asking the question again, with the schema enforced, is cheaper"
-        return None
+        return _why_beyond_repair(failing, task)
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """Ask until a reply is accepted, no attempts are left, or the model reports that a repair is impossible."""
@@ -566,6 +566,12 @@ class LlmRepair(Rung):
         return prompts.repair_prompt(task.contract, failing, vault, enforced=self._is_enforced(task))
 
 
+def _why_beyond_repair(failing: Rejected, task: Task[Any]) -> str | None:
+    """Return the reason why a model that has not seen the question cannot correct a reply, or None."""
+    path = beyond_repair(failing, task.contract)
+    return None if path is None else f"{path} is a number, and a repair would have to make up another one"
+
+
 def _judge_repair(outcome: Outcome[T], failing: Rejected, source: Rejected, task: Task[T]) -> Outcome[T]:
     """Reject a repair that changes a correct part or makes something up."""
     return grounded(keeping(outcome, failing, task.contract), source.text, task.contract, draft=source.draft)
@@ -598,7 +604,9 @@ class Patch(Rung):
         places = _wrong(failing, failing.draft, task.contract.json_schema)
         if not places or _form_of(places, task.contract.json_schema) is None:
             return "the errors are not in fields that can be requested individually"
-        return f"{len(places)} places are wrong, more than {self.max_fields}" if len(places) > self.max_fields else None
+        if len(places) > self.max_fields:
+            return f"{len(places)} places are wrong, more than {self.max_fields}"
+        return _why_beyond_repair(failing, task)
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """Ask until the patched answer is accepted or no attempts are left."""

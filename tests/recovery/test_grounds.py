@@ -279,6 +279,30 @@ def test_a_place_can_allow_more_risk_than_the_contract():
     assert outcome.trust is Trust.LOSSY
 
 
+@pytest.mark.parametrize("stage", [LlmRepair(), Patch(), Extract()], ids=lambda stage: stage.stage)
+def test_a_wrong_number_is_not_sent_to_a_model_that_would_have_to_make_up_another_one(stage):
+    schema = {"type": "object", "required": ["days"], "properties": {"days": {"type": "integer", "maximum": 120}}}
+    task = Task(compile_contract(schema))
+    asks, outcome = climbed((stage, Retry()), Reply('{"days": 500}'), Reply('{"days": 20}'), task=task)
+    assert [ask.stage for ask in asks] == ["retry"]
+    assert outcome.value == {"days": 20}
+    lossy = Task(replace(task.contract, risk=Risk.LOSSY))
+    asks, _ = climbed((stage,), Reply('{"days": 500}'), Reply('{"days": 20}'), task=lossy)
+    assert [ask.stage for ask in asks] == [stage.stage]
+
+
+@pytest.mark.parametrize(
+    ("value", "said", "field", "risk"),
+    [
+        ("high", "not high", {"enum": ["low", "high"], "default": "high"}, Risk.LOSSY),
+        (None, "5 people", {"type": ["integer", "null"]}, Risk.LOSSY),
+        (None, "cannot tell", {"type": ["integer", "null"]}, Risk.INFERRED),
+    ],
+)
+def test_neither_a_default_nor_null_replaces_a_value_that_was_given(value, said, field, risk):
+    assert risk_of(value, json.dumps({"v": said}), field) is risk
+
+
 class TestWhatPays:
     """Further calls enforce the schema where the model can, and no call is made that can only repeat the last one."""
 

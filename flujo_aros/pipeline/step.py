@@ -33,6 +33,7 @@ from flujo_aros.contract import (
     WrittenContract,
     compile_contract,
     compile_shape,
+    fold,
     reject_iterations,
     require_keywords,
     with_checks,
@@ -460,6 +461,36 @@ def keys_besides(contract: Contract[Any], key: str) -> Sequence[str] | None:
     return list(properties)
 
 
+def _contradiction(returned: Contract[Any], wanted: Contract[Any]) -> str | None:
+    """Return the error if no object that an agent returns can be a value of the contract: it has none of the keys that
+    the contract requires, and no part that could be the value.
+    """
+    if not returned.mode == wanted.mode == "json":
+        return None
+    schema, root = follow_refs(wanted.json_schema, wanted.json_schema), returned.json_schema
+    required = schema.get("required") if schema.get("type") == "object" else None
+    given = follow_refs(root, root)
+    members = given.get("properties")
+    if (
+        not required or not is_dict(members) or len(members) < 2 or given.keys() & _OPENS
+    ):  # a single key may be a wrapper
+        return None
+    if any(follow_refs(member, root).get("type") not in _WITHOUT_PARTS for member in members.values()):
+        return None
+    if given.get("additionalProperties") not in (None, False) or {*map(fold, required)} & {*map(fold, members)}:
+        return None
+    keys, needed = ", ".join(members), ", ".join(required)
+    return (
+        f"the agent returns {returned.values!r} with the keys {keys}, none of which the contract requires ({needed}); "
+        "leave out the contract, or give it to the agent as its output_type"
+    )
+
+
+_WITHOUT_PARTS: Final = ("string", "integer", "number", "boolean")
+_OPENS: Final = frozenset({"anyOf", "oneOf", "allOf", "patternProperties"})
+"""Keywords with which an object may have other keys than its properties."""
+
+
 def _unknown_key(check: Expressed, contract: Contract[Any]) -> str | None:
     """Return the error for a key in a check that no value of the contract has."""
     for found in check.reads:
@@ -691,17 +722,28 @@ class Step(TakesInput[T_co]):
         like, source = _like(self)  # raises if `processing` has no effect
         if self.processing.enforcement == "off" and source == "agent" and not isinstance(self.agent, AgentSpec):
             self.refuse("`enforcement: off` has no effect on an agent with an output type; set its output_type=str")
-        expressions = {at: check for at, check in enumerate(self.checks) if isinstance(check, Expressed)}
-        known = _value_contract(effective(self)) if expressions else None
-        for at, check in expressions.items():
-            if known is not None and (problem := _unknown_key(check, known)) is not None:
-                self.refuse(problem, f"checks.{at}")
+        self._reject_contradictions()
         if (self.completion_signal is None) != (self.max_iterations == 1):
             self.refuse("max_iterations above 1 and completion_signal belong together; set both", "max_iterations")
         if self.completion_signal is not None:
             CompletionSignal(self.completion_signal)
             contract = _contract(self, like if type_reference(like) is None else {})
             reject_iterations(contract, self.max_iterations, f"step {self.name!r}")
+
+    def _reject_contradictions(self) -> None:
+        """Raise `UsageError` if the agent's own type, or an expression of a check, contradicts the contract."""
+        if not isinstance(self.agent, AgentSpec) and not isinstance(self.contract, WrittenContract | None):
+            from flujo_aros.host import output_contract  # imported here, as in `_wanted_by_agent`
+
+            returned = output_contract(getattr(self.agent, "output_type", str))
+            wanted = None if type_reference(self.contract) else compile_contract(self.contract)
+            if returned is not None and wanted is not None and (problem := _contradiction(returned, wanted)):
+                self.refuse(problem, "contract")
+        expressions = {at: check for at, check in enumerate(self.checks) if isinstance(check, Expressed)}
+        known = _value_contract(effective(self)) if expressions else None
+        for at, check in expressions.items():
+            if known is not None and (problem := _unknown_key(check, known)) is not None:
+                self.refuse(problem, f"checks.{at}")
 
     @cached_property
     def facts(self) -> Facts:

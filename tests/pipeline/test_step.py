@@ -326,6 +326,45 @@ class Priced(BaseModel):
         return self.cents / 100
 
 
+class Note(BaseModel):
+    text: str
+
+
+class Wrapped(BaseModel):
+    note: Note
+    seconds: float
+
+
+def test_an_own_agent_whose_type_has_no_key_of_the_contract_is_an_error_of_the_step():
+    words = (
+        "step 'a': the agent returns Order with the keys net, tax, gross, none of which the contract requires (text); "
+        "leave out the contract, or give it to the agent as its output_type"
+    )
+    for output_type in (Order, PromptedOutput(Order)):
+        with pytest.raises(UsageError, match=re.escape(words)):
+            Step("a", Agent(Seen().model, output_type=output_type), Note)
+
+
+@pytest.mark.parametrize(
+    ("output_type", "contract"),
+    [
+        (str, Note),
+        (Order, Order),
+        (Note, Order),
+        (Wrapped, Note),
+        (Order, {"type": "object", "properties": {"Net": {"type": "integer"}}, "required": ["Net"]}),
+        (Order, {"type": "object", "properties": {"text": {"type": "string"}}}),
+        (Order, Output.event(["said"])),
+        ([Order, Note], Note),
+        (Order | Note, Note),
+        (dict[str, int], Note),
+        (Priced, Note),
+    ],
+)
+def test_an_own_agent_whose_value_may_satisfy_the_contract_is_accepted(output_type: Any, contract: Any):
+    assert Step("a", Agent(Seen().model, output_type=output_type), contract).contract is not None
+
+
 @pytest.mark.parametrize(
     ("contract", "expression"),
     [

@@ -42,7 +42,7 @@ from flujo_aros.host import AgentSpec, find_name_error
 from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, is_dict, is_list, schemas_in, value_at
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import REFERENCE, SUFFIX, is_allowed, module_file
-from flujo_aros.spelling import brief, clip, nearest, short
+from flujo_aros.spelling import brief, clip, nearest, only_near, short
 
 UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
 """Pydantic's error codes for an unknown key: of a model, and of a dataclass."""
@@ -84,7 +84,7 @@ def unknown_key(kind: type[Any], detail: ErrorDetails) -> Hint:
     elif len(path) == 1 and "agents" in keys and "steps" in keys:
         others = {**FILE_KEYS}
     elif len(path) == 1 and owner in BLOCKS.values():
-        if _is_step(detail["input"]):
+        if _is_step(detail["input"]) and key not in _BODIES:
             return Hint(f"; write `name: {key}`, and beside it the keys below `{key}`").after(start)
         others = {**OTHER_KEYS, **{name: hint for each in keys for name, hint in IN_KIND.get(each, {}).items()}}
         if key not in others and (elsewhere := _kind_that_has(key)) is not None:
@@ -100,6 +100,10 @@ def unknown_key(kind: type[Any], detail: ErrorDetails) -> Hint:
     other = alike.meant if alike is not None and alike.sure else key
     if len(path) == 1 and "uses" in keys and near.suggestion is None and _TARGET.match(str(detail["input"])):
         return Hint("; write `uses`", Suggestion(key, "uses", sure=True)).after(start)
+    if len(path) == 1 and owner in BLOCKS.values() and near.suggestion is None and other not in others:
+        for place in ("loop", "map"):
+            if (below := only_near(key, _inner(BLOCKS[place], place))) is not None:
+                return Hint(f"; did you mean {short(below)}, under `{place}:`?").after(start)
     known = near or Hint(f"; known: {', '.join(sorted(keys))}" if others else "")
     return (others[other].of(key) if other in others else known).after(start)
 
@@ -122,6 +126,10 @@ def is_misspelt(kind: type[Any], missing: ErrorDetails, details: Sequence[ErrorD
 
 
 _TARGET: Final = re.compile(r"(?:agents|imports)\.\w")
+
+
+_BODIES: Final = frozenset({"then", "else", *BODY_KEYS})
+"""Keys below which there is a step with a name of its own."""
 
 
 def _is_step(value: object) -> bool:

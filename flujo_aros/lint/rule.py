@@ -36,6 +36,7 @@ from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.names import OUTPUT_NAMES, ROOTS, VARIABLES, Read, is_input
 from flujo_aros.pipeline.step import Call, Facts, Step, is_agent_step, keys_besides, stored_contract
 from flujo_aros.pipeline.template import InputTemplate, names_in
+from flujo_aros.spelling import only_near
 
 SECTIONS: Final = ("What it does", "Why is this bad", "Example", "Use instead", "Fix safety")
 """The headings in the documentation of every rule, in this order."""
@@ -490,7 +491,8 @@ class Subject:
             ("map", "iterable_input", "max_concurrency"),
             ("loop", "exit_expression", "max_loops"),
         ):
-            under = {key: name for key in holder.keys if (name := meant.get(key, key)) in (over, "body", limit)}
+            known = {key: meant.get(key) or only_near(key, [limit]) or key for key in holder.keys}
+            under = {key: name for key, name in known.items() if name in (over, "body", limit)}
             named = holder.members.get("as") if kind == "map" else None
             taken = under.keys() | ({"as"} if named is not None else set[str]())
             if holder.keys.keys() - taken - hints_of(BLOCKS[kind]).keys():

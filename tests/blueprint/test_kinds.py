@@ -180,6 +180,14 @@ def test_a_callables_schema_is_a_check_on_its_value():
             "unknown key 'max_loops' here; in a step of kind: loop it belongs under `loop:`",
         ),
         (
+            "  - {name: s, uses: agents.a, max_loop: 3}",
+            "unknown key 'max_loop'; did you mean 'max_loops', under `loop:`?",
+        ),
+        (
+            "  - {name: s, for_each: input, do: {name: b, uses: agents.a}}",
+            "unknown key 'do'; write `body` under `loop:` or `map:`",
+        ),
+        (
             "  - {kind: loop, name: s, loop: {body: []}}",
             "t.yaml:3:40: loop.body is empty; it should be a list of steps",
         ),

@@ -367,6 +367,8 @@ _observers: ContextVar[tuple[Observer, ...]] = ContextVar("flujo_aros_observers"
 current_observers: Final = _observers.get
 """Returns the active observers. Data that only observers need is not computed if there are none."""
 _scope: ContextVar[Scope] = ContextVar("flujo_aros_scope", default=NOWHERE)
+current_scope: Final = _scope.get
+"""Returns the scope that an event emitted now would have."""
 _ids: Final = count(1)
 
 

@@ -16,6 +16,7 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 
 from flujo_aros.errors import UsageError
+from flujo_aros.events import current_scope
 from flujo_aros.spelling import short_value
 
 Answer: TypeAlias = "str | ToolCallPart[Any] | ModelResponse | Exception"
@@ -38,6 +39,8 @@ class Asked:
     instructions: str
     settings: ModelSettings
     output_mode: str
+    stage: str = ""
+    """The stage of the ladder that made the call; empty for a call of the agent itself."""
 
     @property
     def prompt(self) -> str:
@@ -73,6 +76,8 @@ class ScriptedModel(FunctionModel):
         self._replies = [_as_reply(reply, f"reply {number}") for number, reply in enumerate(replies, 1)]
         self._then = None if then is None else _as_reply(then, "then")
         self._ended: FinishReason | None = None
+        self._agent: int | None = None
+        """The agent run of the last call."""
         self.asked: list[Asked] = []
         self.unanswered: str | None = None
         """The error of the first call without a reply, which a pipeline records as the failure of a step."""
@@ -124,12 +129,19 @@ class ScriptedModel(FunctionModel):
 
     def _next(self, messages: Sequence[ModelMessage], info: AgentInfo) -> ModelResponse:
         mode = info.model_request_parameters.output_mode
-        call = Asked(tuple(messages), info.instructions or "", info.model_settings or ModelSettings(), mode)
+        scope = current_scope()
+        call = Asked(
+            tuple(messages), info.instructions or "", info.model_settings or ModelSettings(), mode, scope.stage
+        )
+        follows, self._agent = scope.agent == self._agent, scope.agent
         self.asked.append(call)
         at = len(self.asked) - 1
         reply = self._replies[at] if at < len(self._replies) else self._then
         if reply is None:
-            message = f"call {at + 1} has no reply in a script of {len(self._replies)}; it was asked:\n{call.prompt}"
+            which, count = self._named(at), len(self._replies)
+            # A stage runs only if the reply before it gave no value.
+            why = f"; the reply to {self._named(at - 1)} was rejected" if call.stage and follows else ""
+            message = f"{which} has no reply in a script of {count}{why}; it was asked:\n{call.prompt}"
             self.unanswered = self.unanswered or message
             raise OutOfReplies(message)
         if callable(reply):
@@ -141,6 +153,11 @@ class ScriptedModel(FunctionModel):
         if isinstance(reply, str):
             return ModelResponse(parts=[TextPart(reply)], finish_reason="stop")
         return ModelResponse(parts=[reply], finish_reason="tool_call")
+
+    def _named(self, at: int) -> str:
+        """Return a call by its number, with the stage that made it."""
+        stage = self.asked[at].stage
+        return f"call {at + 1} ({stage})" if stage else f"call {at + 1}"
 
 
 def _as_reply(reply: Any, what: str) -> Any:

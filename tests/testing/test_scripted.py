@@ -9,7 +9,7 @@ from pydantic_ai import Agent, NativeOutput
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ToolCallPart
 
-from flujo_aros import AgentSpec, Aros, OutputError, Runner, RunStatus, Step, UsageError
+from flujo_aros import AgentSpec, Aros, Ladder, OutputError, Retry, Runner, RunStatus, Step, UsageError
 from flujo_aros.testing import ScriptedModel, ScriptedModels, cut
 
 pytest_plugins = ["flujo_aros.testing.fixtures"]
@@ -106,6 +106,18 @@ def test_a_truncated_stream_is_reported():
     assert asyncio.run(run()) == "length"
 
 
+def test_a_call_of_a_stage_without_a_reply_names_the_stage_and_the_rejected_reply_before_it():
+    model = ScriptedModel("no JSON at all", "nor here")
+    agent = Agent(
+        model, output_type=NativeOutput(Item), capabilities=[Aros(ladder=Ladder(stages=(Retry(attempts=2),)))]
+    )
+    with pytest.raises(AssertionError) as raised:
+        ran(agent, "x")
+    first = str(raised.value).partition("; it was asked")[0]
+    assert first == "call 3 (retry) has no reply in a script of 2; the reply to call 2 (retry) was rejected"
+    assert [asked.stage for asked in model.asked] == ["", "retry", "retry"]
+
+
 def test_an_unknown_model_name_error_lists_the_known_models():
     models = ScriptedModels({"local:a": ScriptedModel("x")})
     with pytest.raises(UsageError, match="unknown scripted model 'local:b'; known: local:a"):
@@ -132,7 +144,7 @@ def test_the_fixture_fails_a_test_that_exhausts_the_script(request: pytest.Fixtu
     model = next(making)("no JSON at all")
     run = Runner(Step("ask", Agent(model, output_type=NativeOutput(Item)))).run_sync("which pen?")
     assert run.status is RunStatus.FAILED
-    with pytest.raises(pytest.fail.Exception, match="call 2 has no reply in a script of 1; it was asked:"):
+    with pytest.raises(pytest.fail.Exception, match=r"call 2 \(llm_repair\) has no reply in a script of 1; the reply"):
         next(making, None)
 
 

@@ -168,6 +168,7 @@ class CaseFile:
 
     def _scan(self) -> None:
         seen: dict[str, list[int]] = {}
+        json_found = False
         for number, case in self._numbered():
             if case.error and self.total == 0 and self._is_one_array():
                 raise UsageError(
@@ -176,6 +177,10 @@ class CaseFile:
                 )
             seen.setdefault(case.key, []).append(number)
             self.total += 1
+            json_found = json_found or not (case.error or "").endswith(_PER_LINE)
+        if self.total and not json_found:
+            form = 'one JSON value per line, such as {"input": …} or a string in quotes'
+            raise UsageError(f"{self._where}: no line is JSON; the file must be JSON Lines, {form}")
         what = "lines" if self._dataset is None else "cases"
         same = [
             f"{what} {', '.join(map(str, numbers[:-1]))} and {numbers[-1]} have the same id {key}"
@@ -221,11 +226,14 @@ def _seekable(source: str, option: str) -> IO[bytes]:
     return cast("IO[bytes]", copy)
 
 
+_PER_LINE: Final = "; expected one JSON value per line"
+
+
 def _case(number: int, line: int, text: str) -> Case:
     try:
         found = parse_json(text)
     except (ValueError, RecursionError) as error:
-        per_line = "; expected one JSON value per line" if isinstance(error, json.JSONDecodeError) else ""
+        per_line = _PER_LINE if isinstance(error, json.JSONDecodeError) else ""
         return Case(id=number, error=f"line {line} is not JSON: {json_error(error)}{per_line}", mark=_mark(text))
     wrong = _row_error(found) if is_dict(found) else None
     if wrong is None and (not is_dict(found) or "input" not in found):

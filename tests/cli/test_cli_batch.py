@@ -256,6 +256,12 @@ def test_an_output_may_be_a_device(aros: Aros, shop: Path) -> None:
     assert (ended.exit_code, "all 1 row completed" in ended.stderr) == (0, True)
 
 
+def test_a_file_without_any_line_of_json_is_an_error_before_anything_is_written(aros: Aros, shop: Path) -> None:
+    ended = batch(aros, "id,text", "1,The mug is cracked")
+    assert (ended.exit_code, Path("out.jsonl").exists()) == (2, False)
+    assert "error: --inputs: 'rows.jsonl': no line is JSON; the file must be JSON Lines" in ended.stderr
+
+
 @pytest.mark.parametrize(
     "option",
     [

@@ -27,7 +27,7 @@ from flujo_aros.cli.screen import Text, complain, print_json, say, stdout_consol
 from flujo_aros.contract import Contract, compile_contract
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.json_data import is_dict, is_list, is_number
-from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected, Risk, reason_words, rejection_of
+from flujo_aros.outcome import Accepted, Outcome, Reason, Risk, reason_words, rejection_of
 from flujo_aros.reading.read import read
 from flujo_aros.telemetry.formatting import NEXT, counted, next_words
 from flujo_aros.telemetry.reply import ShownReply
@@ -42,17 +42,18 @@ def read_command(options: Read) -> None:
     text = args.given_text("-") if options.reply == "-" else args.file_text(options.reply, "REPLY", hint)
     risk, truncated = None if options.risk is None else Risk[options.risk.upper()], options.truncated
     outcome = read(text, contract, risk=risk, truncated=truncated)
+    completable = truncated is None and isinstance(read(text, contract, risk=risk, truncated=False), Accepted)
     if options.as_json:
         print_json(outcome.to_dict())
     elif options.explain:
-        _explain(outcome, stdout_console(), truncated=truncated)
+        _explain(outcome, stdout_console(), _advice(outcome, completable))
     else:
-        _print_plain(outcome, truncated=truncated)
+        _print_plain(outcome, _advice(outcome, completable))
     if not isinstance(outcome, Accepted):
         raise typer.Exit(1)
 
 
-def _explain(outcome: Outcome[Any], console: Console, *, truncated: bool | None) -> None:
+def _explain(outcome: Outcome[Any], console: Console, advice: str) -> None:
     """Print the verdict, the marked reply, and the value or advice."""
     reply, rejected = ShownReply.of_outcome(outcome), rejection_of(outcome)
     if isinstance(outcome, Accepted):
@@ -69,10 +70,10 @@ def _explain(outcome: Outcome[Any], console: Console, *, truncated: bool | None)
         value = to_jsonable_python(outcome.value, by_alias=True)
         console.print(json.dumps(value, indent=2, ensure_ascii=not console.encoding.startswith("utf")), soft_wrap=True)
     if rejected is not None:
-        console.print(_advice(rejected, truncated=truncated), style="dim", soft_wrap=True)
+        console.print(advice, style="dim", soft_wrap=True)
 
 
-def _print_plain(outcome: Outcome[Any], *, truncated: bool | None) -> None:
+def _print_plain(outcome: Outcome[Any], advice: str) -> None:
     if isinstance(outcome, Accepted):
         print_json(to_jsonable_python(outcome.value, by_alias=True))
         if outcome.repairs:
@@ -80,12 +81,15 @@ def _print_plain(outcome: Outcome[Any], *, truncated: bool | None) -> None:
             say(note, style="dim")
     if (rejected := rejection_of(outcome)) is not None:
         lines = [line.strip() for line in rejected.explain().splitlines()]
-        complain("\n".join([*lines, _advice(rejected, truncated=truncated)]))
+        complain("\n".join([*lines, advice]))
 
 
-def _advice(rejected: Rejected, *, truncated: bool | None) -> str:
-    """Return advice for a rejected reply."""
-    if rejected.reason is Reason.TRUNCATED and truncated is None:
+def _advice(outcome: Outcome[Any], completable: bool) -> str:
+    """Return advice for a rejected reply, which `--complete` would accept if it is completable."""
+    rejected = rejection_of(outcome)
+    if rejected is None:
+        return ""
+    if rejected.reason is Reason.TRUNCATED and completable:
         return f"{NEXT[rejected.reason]} If the reply is complete, pass --complete."
     return next_words(rejected.reason, rejected.issues)
 

@@ -70,6 +70,15 @@ def test_a_reply_that_is_cut_off_is_marked_after_its_last_character(aros: Aros, 
     assert result.stdout.splitlines()[2:4] == ['  1 │ {"tags": ["a', "    │             ^"]
 
 
+@pytest.mark.parametrize(("reply", "helps"), [('{"title": "Cracked"', True), ('{"title": "Cra', False)])
+def test_complete_is_suggested_for_a_reply_that_it_would_accept(aros: Aros, reply: str, helps: bool) -> None:
+    schema = '{"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}'
+    rejected = aros("read", "--schema", schema, text=reply)
+    assert "rejected, truncated" in rejected.stderr
+    assert ("pass --complete" in rejected.stderr) == helps
+    assert (aros("read", "--schema", schema, "--complete", text=reply).exit_code == 0) == helps
+
+
 def test_json_contains_the_complete_outcome_of_a_rejection(aros: Aros, order_schema: str) -> None:
     result = aros("read", "--schema", order_schema, "--json", text=WRONG)
     assert result.exit_code == 1

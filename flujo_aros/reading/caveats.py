@@ -21,11 +21,11 @@ from flujo_aros.reading.tagger import FIELDS, MARK, VALUES, Field, Tagger
 
 _WORDS: Final = {
     # people
-    "I": """i j' me my myself ich mich mein* je mon mes yo mis conmigo io mio mia miei eu meu minha mim ik mij mijn ja
-        mnie mną я мне мной меня мои моих моя ben bana benim jag mig mina 我 本人 私 わたし 当方 제가 저는 저의 나는
-        내가 저도 저로서는 puse había tengo dejé tomé tuve avevo posso conosco pus deixei tenho fiquei peguei usei
-        coloquei zostawiłem zostawiłam jestem использовал* взял* оставил* поставил* указал* kullandım yazdım
-        bıraktım aldım seçtim yazmışım we non_ho""",
+    "I": """i j' me my myself ich mich mein* je mon mes yo mis conmigo io mio mia miei eu meu minha mim ik mij mijn
+        ja mnie mną я мне мной меня мои моих моя ben bana benim jag mig mina 我 本人 私 わたし 当方 제가 저는 저의
+        나는 내가 저도 저로서는 puse había tengo dejé tomé tuve avevo posso conosco pus deixei tenho fiquei peguei
+        usei coloquei zostawiłem zostawiłam jestem использовал* взял* оставил* поставил* указал* kullandım yazdım
+        bıraktım aldım seçtim yazmışım we non_ho elegí scelsi escolhi wybrałem выбрал choisi""",
     "YOU": """you your sie ihnen vous votre usted te tu lei ti você u je pan pani pana вам вы вас siz sizin 您 你
         あなた お客様 고객님 du dig er""",
     "PERSON": """she he they customer user caller client tenant author reviewer reader driver witness kundin kunde
@@ -154,7 +154,8 @@ _WORDS: Final = {
         zusammengereimt a_ojo à_vue_de_nez doigt_mouillé a_occhio no_olho op_gevoel natte_vinger na_oko на_глаз
         göz_kararı 脑补 随手 拍脑袋 それらしい 当てはめ 感覚で 大体の 대충 어림 눈대중 feeling guesswork
         educated_guess best_guess stab_at educated ungefährer ungefähre plausibl* approximatif ungefär 目安 random
-        zufällig* aléatoire* aleatori* willekeurig* losow* случайн* rastgele 随机 随便 ランダム 무작위 slumpmässig*""",
+        zufällig* aléatoire* aleatori* willekeurig* losow* случайн* rastgele 随机 随便 ランダム 무작위 slumpmässig*
+        hypothetical* hypothetisch* hypothétique* hipotétic* ipotetic* hypotetisk*""",
     "I_MADE_UP": """erfand supuse inventé_yo me_inventé me_lo_inventé me_la_inventé asumí adiviné estimé
         ho_inventato ho_supposto ho_stimato ho_ipotizzato ho_immaginato ho_tirato inventei supus chutei estimei
         presumi imaginei wymyśliłem wymyśliłam zmyśliłem zmyśliłam zgadłem zgadłam założyłem założyłam oszacowałem
@@ -377,7 +378,33 @@ _WORDS: Final = {
         正确 相符 一致 正しい 合って 맞* 일치""",
     "CONFLICT": """conflict* contradict* contrary inconsistent at_odds add_up widerspr* weicht_ab contredit
         contrairement contradice contrario contraddice contradiz contrário tegenspreekt spreekt_tegen sprzeczn*
-        противореч* çeliş* 矛盾 不符 食い違 어긋 모순 다릅니다 motsäger stämmer_inte""",
+        противореч* çeliş* 矛盾 不符 食い違 어긋 모순 다릅니다 motsäger stämmer_inte disagree disagrees disagreed
+        uneins différent_entre discrepan*""",
+    "FORCED": """closest nearest best_match closest_match best_fit nächstliegend* nächstbest* am_besten_passt
+        passendste* plus_proche plus_proches más_cercan* más_próxim* más_parecid* più_vicin* più_simil* mais_próxim*
+        dichtstbijzijnd* najbliższ* ближайш* en_yakın närmast* 最接近 最も近い 近いもの 가장_가까운 went_with
+        settled_on""",
+    "OPTION": """category categories option options choice choices enum label labels kategorie* option* auswahl
+        catégorie* choix categoría* opción opciones categori* opzion* scelta opç* optie* keuze categorie* kategori*
+        opcj* категори* вариант* seçenek* 类别 选项 分类 カテゴリ 選択肢 区分 카테고리 선택지 분류""",
+    "MASKED": """anonymi* pseudonym* anonimi* анонимизир* 匿名化 仮名 익명""",
+    "RENAMED": """names_have_been_changed names_changed name_was_changed name_has_been_changed namen_wurden_geändert
+        name_wurde_geändert noms_ont_été_modifiés noms_ont_été_changés nombres_han_sido_cambiados
+        nombres_fueron_cambiados nomi_sono_stati_cambiati nomes_foram_alterados namen_zijn_gewijzigd
+        imiona_zostały_zmienione имена_изменены isimler_değiştirildi 名字已更改""",
+    "TOOK_ONE": """took_the_first chose_the_first used_the_first picked_the_first went_with_the_first took_the_last
+        took_the_second took_the_latter nahm_den_ersten nahm_die_erste nahm_das_erste den_ersten_genommen
+        die_erste_genommen das_erste_genommen pris_le_premier pris_la_première tomé_el_primero tomé_la_primera
+        elegí_el_primero elegí_la_primera preso_il_primo preso_la_prima scelto_il_primo usei_o_primeiro
+        usei_a_primeira peguei_o_primeiro eerste_genomen wziąłem_pierwsz* взял_перв* ilkini_aldım 取了第一个
+        选了第一个 最初のものを使""",
+    "DRY_RUN": """dry_run dry-run testing_purposes test_purposes for_testing just_a_test only_a_test testzwecke
+        testzwecken probelauf à_des_fins_de_test fins_de_test essai_à_blanc con_fines_de_prueba fines_de_prueba
+        a_scopo_di_test fins_de_teste testdoeleinden do_celów_testowych тестовых_целях test_amaçlı för_teständamål
+        测试用途 仅供测试 テスト目的 테스트_목적""",
+    "FOR_SCHEMA": """to_satisfy_the_schema satisfy_the_schema keep_the_schema_happy please_the_schema
+        schema_zu_erfüllen satisfaire_le_schéma para_cumplir_el_esquema cumplir_con_el_esquema soddisfare_lo_schema
+        satisfazer_o_esquema voldoen_aan_het_schema""",
     "SORRY": """sorry apologies afraid unfortunately regret leid leider entschuldig* désolé* regrette
         malheureusement siento lamento disculp* lamentablemente dispiace scusa* purtroppo desculp* sinto
         infelizmente helaas spijt przepraszam przykro niestety сожалени* извин* простите üzgünüm maalesef özür
@@ -500,6 +527,13 @@ _CAVEATS: Final = _rules(
     "NOWHERE FIELD/VALUE/SOURCE !EMPTY_FIELD",
     "NO_FIELD SOURCE !SPEC/INFERRED/EMPTY/EMPTY_FIELD",
     "CONFLICT FIELD/VALUE/THIS/ANSWER !NOT",
+    # "None of the categories fits, so I picked the closest one", "two are named so; I took the first"
+    "FORCED NOT OPTION/THIS/VALUE/FIELD I !SPEC",
+    "TOOK_ONE",
+    "RENAMED",
+    "MASKED FIELD/VALUE/THIS/ANSWER/I",
+    "DRY_RUN THIS/ANSWER/I/VALUE/FIELD",
+    "FOR_SCHEMA I/FIELD/VALUE/THIS",
     # "Emin değilim", "Tyvärr blev postnumret fel"
     "DOUBTFUL !NOT/EMPTY_FIELD",
     "UNSURE I/OF_WRITER !YOU/GET",

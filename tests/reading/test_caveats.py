@@ -71,6 +71,14 @@ def test_a_comment_that_is_not_sure_speaks_for_the_writer(comment: str) -> None:
         "Le montant de 540 ne figure pas dans le document.",
         "Der Preis von 540 steht nirgends in der Mail.",
         "540 という数値は原文に記載がない。",
+        # chosen or altered
+        "None of the categories fits, so I picked the closest one.",
+        "Ninguna categoría encaja, así que elegí la más cercana.",
+        "The two pages disagree on the price; I took the first.",
+        "Names have been changed for privacy.",
+        "Les noms ont été modifiés.",
+        "This is just a dry run.",
+        "I had to fill in some fields to satisfy the schema.",
         # not certain
         "Emin değilim, fiyatı kendim yazdım.",
     ],
@@ -98,6 +106,9 @@ def test_a_caveat_rejects_the_answer(said: str) -> None:
         "Here are dummy data for your tests, as requested.",
         "Die Werte sind, wie gewünscht, frei erfunden.",
         "N'hésitez pas à me dire si vous souhaitez un autre format.",
+        "The closest station is not far from the hotel.",
+        "I replaced commas with dots, as requested.",
+        "I used the first page only to check the date.",
     ],
 )
 def test_a_sentence_that_explains_or_is_about_something_else_is_harmless(said: str) -> None:

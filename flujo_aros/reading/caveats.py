@@ -392,7 +392,7 @@ _WORDS: Final = {
         name_wurde_geändert noms_ont_été_modifiés noms_ont_été_changés nombres_han_sido_cambiados
         nombres_fueron_cambiados nomi_sono_stati_cambiati nomes_foram_alterados namen_zijn_gewijzigd
         imiona_zostały_zmienione имена_изменены isimler_değiştirildi 名字已更改""",
-    "TOOK_ONE": """took_the_first chose_the_first used_the_first picked_the_first went_with_the_first took_the_last
+    "TOOK_ONE": """took_the_first chose_the_first used_the_first_one picked_the_first went_with_the_first took_the_last
         took_the_second took_the_latter nahm_den_ersten nahm_die_erste nahm_das_erste den_ersten_genommen
         die_erste_genommen das_erste_genommen pris_le_premier pris_la_première tomé_el_primero tomé_la_primera
         elegí_el_primero elegí_la_primera preso_il_primo preso_la_prima scelto_il_primo usei_o_primeiro

@@ -18,7 +18,7 @@ from flujo_aros.cli.plan import check_deps, check_ready, load_to_run, with_posit
 from flujo_aros.cli.render import figure, fitted_table, used
 from flujo_aros.cli.screen import Text, print_json, say, stderr_console, stdout_console, stdout_reserved, worded
 from flujo_aros.cli.shown import without_secrets
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import BlueprintError, UsageError
 from flujo_aros.evals.cases import Case, CaseFile, write_dataset
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.model import Pipeline
@@ -84,7 +84,17 @@ def _judge(options: Eval) -> Pipeline | None:
     if judge is None:
         return None
     if judge.endswith((".yaml", ".yml")):
-        return _load(Blueprint(blueprint=Path(judge), allow=options.allow, folders=options.folders))
+        written = args.ladder_in(judge, "--judge")
+        profiles = written.get("profiles") if is_dict(written) else None
+        profile = options.profile if is_dict(profiles) and options.profile in profiles else None
+        try:
+            return _load(
+                Blueprint(blueprint=Path(judge), profile=profile, allow=options.allow, folders=options.folders)
+            )
+        except BlueprintError:  # names the file
+            raise
+        except UsageError as error:
+            raise UsageError(f"--judge: {error}") from error
     from flujo_aros.evals.evaluation import judge_by
     from flujo_aros.host import create_model, local_name_error
 

@@ -231,6 +231,27 @@ def test_a_judge_is_a_model_or_a_blueprint(aros: Aros, server: ModelServer) -> N
     assert 'wrong  row "b" (rows.jsonl, line 2): it is' in other.stdout
 
 
+def test_a_profile_is_that_of_a_judge_with_one_of_its_name_and_the_error_of_a_judge_names_the_option(
+    aros: Aros, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    triage = Path("triage.yaml")
+    cheap = f"profiles: {{cheap: 'openai-chat:gpt-4o-mini'}}\n{BLUEPRINT}"
+    triage.write_text(cheap, encoding="utf-8")
+    judge = BLUEPRINT.replace(
+        "category: {enum: [billing, bug, other]}, urgent: {type: boolean}", "right: {type: boolean}"
+    )
+    judge = judge.replace("[category, urgent]", "[right]").replace(
+        "openai-chat:gpt-4o-mini", "anthropic:claude-sonnet-4-5"
+    )
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    Path("judge.yaml").write_text(judge, encoding="utf-8")
+    without = evaluated(aros, "--profile", "cheap", "--judge", "judge.yaml")
+    assert (without.exit_code, without.stderr.startswith("error: --judge: judge.yaml: step ")) == (2, True)
+    Path("judge.yaml").write_text(f"profiles: {{cheap: 'openai-chat:gpt-4o-mini'}}\n{judge}", encoding="utf-8")
+    server.answer = lambda prompt: '{"right": true}' if "expected" in prompt else answer(prompt)
+    assert evaluated(aros, "--profile", "cheap", "--judge", "judge.yaml", "--min-right", "1").exit_code == 0
+
+
 def test_rows_are_written_as_a_dataset_and_read_as_one(aros: Aros, server: ModelServer) -> None:
     evaluated(aros, "--save-dataset", "tickets.yaml")
     ended = aros("eval", "triage.yaml", "tickets.yaml", "--json")

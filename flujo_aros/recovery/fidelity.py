@@ -144,6 +144,8 @@ _AMOUNT: Final = re.compile(
     re.IGNORECASE,
 )
 """A number in digits or in words."""
+_HUGE: Final = 1e300
+"""From here on a number is compared digit by digit, because it may be too large for a float."""
 _MARK: Final = "Zzyx"
 """Stands for a value in a text, as no ordinary word does."""
 _CLAUSE_END: Final = re.compile(
@@ -247,7 +249,7 @@ class Source:
         missing = self.draft is not None
         if isinstance(leaf, bool) or leaf in ("", [], {}) or leaf in _options(here):
             return self._of_choice(place, leaf, missing=missing)
-        if isinstance(leaf, (int, float)):
+        if isinstance(leaf, (int, float)) and abs(leaf) < _HUGE:
             return self._of_number(place, float(leaf), missing=missing)
         return self._of_words(str(leaf), missing=missing)
 
@@ -269,7 +271,7 @@ class Source:
             frozenset(name_words(name)),
             frozenset(name_words(f"{here.get('title', '')} {here.get('description', '')}")),
         )
-        if isinstance(leaf, (int, float)):
+        if isinstance(leaf, (int, float)) and abs(leaf) < _HUGE:
             return Risk.INFERRED if _is_only_number(said, float(leaf), *neutral) else Risk.LOSSY
         text = str(leaf)
         if any(part.get("format") in TIMES for part in _parts(here)):

@@ -67,3 +67,21 @@ def test_another_expression_for_a_choice_is_mapped_and_reported() -> None:
     model = ScriptedModel('{"severity": "quite bad, an outage", "seats": 5}', REPAIRED)
     result = asyncio.run(Runner(Step("t", AgentSpec(model="test:m"), Incident), models=model).run(QUESTION))
     assert (result.output, result.trust) == (Incident(severity="high", seats=5), Trust.INFERRED)
+
+
+@pytest.mark.parametrize("stage", [LlmRepair(), Extract(), Patch()], ids=lambda stage: stage.stage)
+def test_a_repair_with_a_number_too_large_for_a_float_is_judged_like_any_other(
+    stage: LlmRepair | Extract | Patch,
+) -> None:
+    digits = "9" * 400
+    agent = Agent(
+        ScriptedModel(
+            f'{{"severity": "high", "seats": "not {digits}"}}',
+            f'{{"severity": "high", "seats": {digits}}}' if stage.stage != "patch" else f'{{"$.seats": {digits}}}',
+            then="No idea.",
+        ),
+        output_type=PromptedOutput(Incident),
+        capabilities=[Aros(ladder=Ladder(stages=(stage,)))],
+    )
+    with pytest.raises(OutputError):
+        asyncio.run(agent.run(QUESTION))

@@ -350,7 +350,8 @@ class _Batch:
         again = self._bad() - tally[_WAITS]
         if again:
             them = "it" if again == 1 else "them"
-            how = "" if self.results.is_stdout else f": the same command with --retry-failed runs {them} again"
+            option = "" if self.options.retry_failed else " with --retry-failed"
+            how = "" if self.results.is_stdout else f": the same command{option} runs {them} again"
             say(f"{counted(again, 'row')} did not complete{how}")
         if self.paused:
             rows = "1 row is waiting" if len(self.paused) == 1 else f"{len(self.paused):,} rows are waiting"

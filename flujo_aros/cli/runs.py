@@ -721,7 +721,7 @@ def health_totals(found: Health, since: str) -> Iterator[Text]:
     yield Text.assemble(f"{counted(runs, 'run')} in the last {since}: ", *_counts(found.runs))
     yield Text.assemble(f"{counted(sum(found.steps.values()), 'step')}: ", *_counts(found.steps))
     if found.replies:
-        words = {"rejected": "rejected", "repaired": "repaired", "fallback": "prose instead of JSON"}
+        words = {"rejected": "rejected", "repaired": "repaired", "fallback": "fallback (prose instead of JSON)"}
         shares = ", ".join(f"{share_words(found.rates[name])} {word}" for name, word in words.items())
         yield Text(f"{counted(found.replies, 'first reply')}: {shares}")
     usage = found.usage
@@ -749,11 +749,11 @@ def health_sections(found: Health) -> Iterator[Section]:
     troubled = [_step_row(step) for step in found.worst_steps if step.trouble]
     yield "Worst steps (trouble: share of runs failed or degraded)", troubled, ("cost", "calls", "time")
     models = [_model_row(model) for model in found.models]
-    yield "Models (shares of first replies)", models, ("cost", "faults", "wrapped", "repaired")
+    yield "Models (shares of first replies)", models, ("cost", "faults", "fallback", "repaired")
     repairs = [_repair_row(each) for each in found.repairs[:_SHOWN_REPAIRS]]
     yield "Most frequent repairs (share of accepted replies)", repairs, ("step", "risk")
     yield "Stages (success: values saved per run)", [_stage_row(stage) for stage in found.stages], ("cost each", "cost")
-    yield "Trend (shares of first replies)", [_trend_row(piece) for piece in found.trend], ("degraded", "wrapped")
+    yield "Trend (shares of first replies)", [_trend_row(piece) for piece in found.trend], ("degraded", "fallback")
 
 
 def _step_row(step: Any) -> dict[str, Text]:
@@ -773,7 +773,7 @@ def _model_row(model: Any) -> dict[str, Text]:
         **_figures(model, "calls", "faults", "replies"),
         "rejected": _rate(model.rejected / model.replies if model.replies else 0.0, 0.1),
         "repaired": _rate(model.repaired / model.replies if model.replies else 0.0, 2.0),
-        "wrapped": _rate(model.fallback_rate, 0.1),
+        "fallback": _rate(model.fallback_rate, 0.1),
         "cost": figure(cost_words(model.usage.cost)),
     }
 
@@ -804,7 +804,7 @@ def _stage_row(stage: Any) -> dict[str, Text]:
 
 def _trend_row(piece: Trend) -> dict[str, Text]:
     started = datetime.fromtimestamp(piece.start, UTC).astimezone()
-    shares = {"rejected": piece.rejected, "wrapped": piece.wrapped}
+    shares = {"rejected": piece.rejected, "fallback": piece.wrapped}
     return {
         "from": figure(started.strftime("%m-%d %H:%M")),
         **_figures(piece, "runs", "steps", "failed", "degraded"),

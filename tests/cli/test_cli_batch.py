@@ -189,7 +189,8 @@ def test_failed_rows_are_reported_at_the_end_and_run_again_on_request(aros: Aros
 def test_a_row_that_fails_once_more_has_one_line_too(aros: Aros, shop: Path) -> None:
     batch(aros, '"bad"', '"a"')
     before = results()[0]["run_id"]
-    assert batch(aros, '"bad"', '"a"', extra=("--retry-failed",)).exit_code == 1
+    again = batch(aros, '"bad"', '"a"', extra=("--retry-failed",))
+    assert (again.exit_code, "1 row did not complete: the same command runs it again" in again.stderr) == (1, True)
     assert sorted(rows_in_output()) == [0, 1]
     assert results()[0]["run_id"] != before
 

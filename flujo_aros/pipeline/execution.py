@@ -379,6 +379,8 @@ class Execution:
             await self.gate()
         with self._slot(path, kind) as slot:
             ended = _consume(await self.steps(body.steps, frame, path), slot)
+            if ended.failed is not None:
+                slot.consume(ended.failed.input_trust or Trust.CLEAN)
             slot.report(Settlement[Any].of(ended))
         if slot.reported is None:
             return BodyResult(path, slot.result, {}, shared, failed=slot.result)

@@ -146,6 +146,12 @@ def test_a_fallback_uses_its_own_inputs() -> None:
     assert trusts(LOW, Call("a", fail, fallback=instead))["a"] is CLEAN
 
 
+def test_a_branch_whose_step_failed_has_the_input_trust_of_that_step() -> None:
+    branch = Branch("route", {"yes": Call("end", len, input="{{ steps.low.output.k.0 }}")}, condition="'yes'")
+    found = trusts(LOW, branch)
+    assert (found["route/yes"], found["route/yes/end"]) == (LOSSY, LOSSY)
+
+
 def test_the_answer_of_a_person_is_his_own() -> None:
     pipeline = Pipeline([LOW, Human("ask", "Is {{ previous_step }} right?"), Call("next", same)])
     run = Runner(pipeline).run_sync("x")

@@ -785,7 +785,8 @@ class Read(Command, module="read"):
     )
     where: str | None = option(
         "--contract tagged:TAG|text:TAG|block:KEY,…|event:KIND,…",
-        "Where the payload is in the reply, e.g. --contract tagged:result. Default: anywhere, as JSON.",
+        "Where the payload is in the reply, e.g. --contract tagged:result for valid JSON between tags, or --contract "
+        "'{tagged: result, strict: false}' for JSON that may be repaired. Default: anywhere, as JSON.",
     )
     reply: str = argument("REPLY", "The file with the reply, or '-' for stdin, the default.", "-", show_default=False)
     risk: Literal["lossless", "inferred", "lossy"] | None = option(

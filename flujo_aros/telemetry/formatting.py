@@ -33,7 +33,8 @@ NEXT: Final = {
 _NEXT_OF: Final = {
     "risk": "If such repairs are fine, allow them: `--risk inferred` (or lossy), `risk=` in Python or a blueprint.",
     "leftover": "Read what the model wrote next to the value. Allow null for values that the input does not contain.",
-    "json": "Tell the model in the prompt to write only valid JSON between the tags, or set max_retries.",
+    "json": "Allow lossless repairs (`{tagged: TAG, strict: false}`), or tell the model in the prompt to write "
+    "only valid JSON between the tags; `max_retries` of an agent asks again.",
     "missing_tag": "Say in the prompt which tags are expected and what belongs between them, or set max_retries.",
     "empty_payload": "Say in the prompt what belongs between the tags, or set max_retries.",
     "nested_tag": "Choose a tag that the answer is unlikely to mention.",

@@ -79,6 +79,15 @@ def test_complete_is_suggested_for_a_reply_that_it_would_accept(aros: Aros, repl
     assert (aros("read", "--schema", schema, "--complete", text=reply).exit_code == 0) == helps
 
 
+def test_the_advice_for_a_payload_between_tags_that_is_not_json_is_a_contract_that_accepts_it(aros: Aros) -> None:
+    reply = '<result>{"title": "Cracked",}</result>'
+    schema = '{"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}'
+    rejected = aros("read", "--schema", schema, "--contract", "tagged:result", text=reply)
+    assert (rejected.exit_code, "`{tagged: TAG, strict: false}`" in rejected.stderr) == (1, True)
+    allowed = aros("read", "--schema", schema, "--contract", "{tagged: result, strict: false}", text=reply)
+    assert json.loads(allowed.stdout) == {"title": "Cracked"}
+
+
 def test_json_contains_the_complete_outcome_of_a_rejection(aros: Aros, order_schema: str) -> None:
     result = aros("read", "--schema", order_schema, "--json", text=WRONG)
     assert result.exit_code == 1

@@ -805,7 +805,8 @@ class Bench(Command, module="read"):
     """Score the reader on your own replies.
 
     Counts right values, correctly rejected replies, replies that were rejected although they could be read, and
-    silently wrong values. Rows are {id, input, schema, expected, must_fail, may_fail, accept}.
+    silently wrong values. Rows are {id, input, schema, expected, must_fail, may_fail, accept}: `must_fail` means that
+    the reply must be rejected, `may_fail` that it may be, and `accept` lists more values that are right.
 
     Speed and other readers are measured by `python -m benchmarks reading` in a checkout of this package.
 

@@ -29,6 +29,7 @@ from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.json_data import is_dict, is_list, is_number
 from flujo_aros.outcome import Accepted, Outcome, Reason, Risk, reason_words, rejection_of
 from flujo_aros.reading.read import read
+from flujo_aros.spelling import only_near
 from flujo_aros.telemetry.formatting import NEXT, counted, next_words
 from flujo_aros.telemetry.reply import ShownReply
 
@@ -153,7 +154,7 @@ def print_ids(console: Console, ids: Mapping[str, Sequence[str]]) -> None:
     for verdict in (WRONG, REFUSED):
         if names := ids.get(verdict):
             more = f" and {len(names) - _LISTED} more (--json lists them)" if len(names) > _LISTED else ""
-            console.print(f"{TITLES[verdict]}: {', '.join(names[:_LISTED])}{more}", soft_wrap=True)
+            console.print(f"{TITLES[verdict]}, by id: {', '.join(names[:_LISTED])}{more}", soft_wrap=True)
 
 
 RIGHT, RIGHTLY_REFUSED, REFUSED, WRONG = "right", "rightly_refused", "refused", "silently_wrong"
@@ -310,7 +311,10 @@ def case_of(kind: type[C], name: str, number: int, row: dict[str, Any]) -> C:
         _ = case.contract  # so that an invalid schema is reported with its line
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        field = first["loc"][0] if first["loc"] else "row"
+        field = str(first["loc"][0]) if first["loc"] else "row"
+        if first["type"] == "missing" and (written := only_near(field, row)) is not None:
+            message = f"{name}, line {number}: unknown key {written!r}; did you mean {field!r}?"
+            raise UsageError(message) from error
         raise UsageError(f"{name}, line {number}: {field}: {first['msg'].lower()}") from error
     except ContractError as error:
         raise UsageError(f"{name}, line {number}: {error}") from error

@@ -71,8 +71,8 @@ def test_the_table_has_a_row_for_each_category_and_names_wrong_cases(aros: Aros,
     lines = [line.split() for line in result.stdout.splitlines()]
     assert ["cut", "2", "0", "2", "0", "0"] in lines
     assert ["odd", "2", "0", "0", "1", "1"] in lines
-    assert "silently wrong: odd/not-what-is-expected" in result.stdout
-    assert "rejected although recoverable: odd/too-much" in result.stdout
+    assert "silently wrong, by id: odd/not-what-is-expected" in result.stdout
+    assert "rejected although recoverable, by id: odd/too-much" in result.stdout
     assert ["total", "6", "2", "2", "1", "1"] in lines
 
 
@@ -98,6 +98,7 @@ def test_captured_replies_are_compared_with_the_known_answer_and_the_reply(tmp_p
         ('{"id": "x", "input": 5, "expected": 1}', "line 1: input: input should be a valid string"),
         ('{"id": "x", "input": "5"}', 'line 1: give "expected" or "must_fail": true'),
         ('{"id": "x", "input": "5", "expected": 5, "schema": {"type": "whole"}}', "line 1: invalid JSON Schema"),
+        ('{"id": "x", "inptu": "5", "expected": 5}', "line 1: unknown key 'inptu'; did you mean 'input'?"),
         ('{"id": "x", "raw": "5", "schema": {"type": "whole"}}', "line 1: input: field required"),
     ],
 )

@@ -353,18 +353,15 @@ class Subject:
         open_ = [each for each in left if not _is_sure(each)]
         broken = [each.path for each in open_ if (each.path, each.message) not in known]
         lacking = {path for each in open_ for path in (each.path, each.path.rpartition(".")[0])}
-        return {
-            problem: Fix(
-                f"Write `{edit.text}`",
-                (edit,),
-                Applicability.SAFE
-                if problem in sure
-                and problem.path.rpartition(".")[0] not in lacking
-                and not any(_is_around(problem.path, path) for path in broken)
-                else Applicability.UNSAFE,
+        found: dict[Problem, Fix] = {}
+        for problem, edit in edits.items():
+            beside = problem.path.rpartition(".")[0] in lacking or any(
+                _is_around(problem.path, path) for path in broken
             )
-            for problem, edit in edits.items()
-        }
+            why = ", which is safe once the other errors here are corrected" if problem in sure and beside else ""
+            fix = Fix(f"Write `{edit.text}`{why}", (edit,))
+            found[problem] = fix if problem in sure and not beside else fix.as_unsafe()
+        return found
 
     def _renaming(self, problem: Problem) -> Edit | None:
         """Write the suggested name if the wrong one occurs once."""

@@ -442,3 +442,13 @@ def test_a_model_in_a_variable_is_checked_if_the_variable_is_set(
         monkeypatch.setenv("AROS_TEST_MODEL", value)
     text = 'agents: {a: {model: "${AROS_TEST_MODEL}"}}\nsteps: [{name: s, uses: agents.a}]\n'
     assert codes(text, select=("V-A9",)) == found
+
+
+@pytest.mark.parametrize(
+    ("more", "title"), [("", "Write `input`"), (", other_key: 3", "Write `input`, which is safe once")]
+)
+def test_a_fix_that_is_unsafe_only_because_of_other_errors_says_so(more: str, title: str) -> None:
+    found = lint_text(f"{HEAD}  - {{name: a, uses: agents.plain, imput: hi{more}}}\n").findings
+    (fix,) = [each.fix for each in found if each.fix is not None and each.code == "V-B1"]
+    assert fix.title.startswith(title)
+    assert (fix.title == title, fix.applicability is Applicability.SAFE) == (not more, not more)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from time import monotonic, perf_counter
 from typing import Any, Final, TypeAlias, TypeGuard, cast
 from uuid import uuid4
@@ -229,9 +229,14 @@ class Recovery:
         self.checks = wire.awaited
         if run.checks and not checked_later:
             self.checks += tuple(check for check in run.checks if check not in wire.awaited)
-        # a check may turn plain text into any value
-        self._of_values = None if wire.as_written else wire.wanted or output_contract(run.output_type)
         self._judgements: dict[str, Judgement[Any]] = {}
+
+    @cached_property
+    def _of_values(self) -> Contract[Any] | None:
+        """What the value of a check must satisfy. A check may turn plain text into any value."""
+        if not self.checks or self.wire.as_written:
+            return None
+        return self.wire.wanted or output_contract(self.run.output_type)
 
     async def outcome(self, text: str, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
         """Return the outcome of the run's own reply, through the ladder if needed."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, cast
 
 from pydantic import BaseModel
 from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse, TextPart, ToolCallPart
@@ -160,11 +160,10 @@ class ScriptedModel(FunctionModel):
         return f"call {at + 1} ({stage})" if stage else f"call {at + 1}"
 
 
-def _as_reply(reply: Any, what: str) -> Any:
+def _as_reply(reply: object, what: str) -> Any:
     """Return a reply. Raises `UsageError` for a value that no model can send."""
-    is_reply = isinstance(reply, (str, ToolCallPart, ModelResponse, Exception)) or callable(reply)
-    if is_reply:
-        return reply
+    if isinstance(reply, (str, ToolCallPart, ModelResponse, Exception)) or callable(reply):
+        return cast("Any", reply)
     given, advice = short_value(reply), ""
     if isinstance(reply, BaseModel):
         advice = "; write its model_dump_json()"

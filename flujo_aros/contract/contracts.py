@@ -269,18 +269,18 @@ class JsonContract(Generic[T_co]):
     def revalidate(self, value: Any) -> Verdict[T_co]:
         """Validate a value that code has made, such as a check or a fallback: one of this type, or plain JSON. Nothing
         is converted.
+
+        A value of the type is not written as JSON and read again, because its serializers need not write what its
+        validators read.
         """
+        if isinstance(self.values, TypeValues) and self.values.has_type(value):
+            return Valid(value)
         try:
             plain = to_jsonable_python(value, inf_nan_mode="constants")
-        except PydanticSerializationError:
+        except (PydanticSerializationError, UnicodeDecodeError):
             return Invalid((Issue("$", "type", f"{short_value(value)} is not a JSON value"),))
         verdict = self.validate(plain)
-        if isinstance(verdict, Invalid):
-            return verdict
-        if verdict.conversions:
-            return Invalid(verdict.conversions)
-        typed = isinstance(self.values, TypeValues) and self.values.has_type(value)
-        return Valid(value) if typed else verdict
+        return Invalid(verdict.conversions) if isinstance(verdict, Valid) and verdict.conversions else verdict
 
 
 @dataclass(frozen=True, repr=False)

@@ -425,8 +425,10 @@ class TypeValues(Generic[T]):
     def has_type(self, value: object) -> bool:
         """Return whether a value already has this type, in all its parts."""
         try:
+            # The strict validator does not look at the fields of a model again, but the serializer does.
+            self.adapter.dump_python(cast("T", value), warnings="error")
             return bool(self.adapter.validate_python(value, strict=True) == value)
-        except ValidationError:
+        except (ValidationError, PydanticSerializationError):
             return False
 
     def validate(self, value: object) -> Verdict[T]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, computed_field
+from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer
 from pydantic_ai import Agent, DeferredToolRequests, PromptedOutput
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart
 from pydantic_ai.models import Model
@@ -254,6 +254,27 @@ def test_a_value_of_a_check_that_does_not_satisfy_the_contract_raises_where_it_i
 
 def gross_of(order: Any) -> Any:
     return order.gross
+
+
+class Priced(BaseModel):
+    """A model that does not read what it writes."""
+
+    model_config = ConfigDict(extra="forbid")
+    net: float
+    seal: bytes = b"\xff"
+
+    @computed_field
+    def gross(self) -> float:
+        return self.net * 1.2
+
+    @field_serializer("net")
+    def in_euros(self, net: float) -> str:
+        return f"{net:.2f} EUR"
+
+
+def test_a_value_of_a_check_may_be_of_a_type_whose_json_it_could_not_read():
+    outcome = read('{"net": 1.5}', with_checks(Priced, [lambda priced: priced.model_copy(update={"net": 2.5})]))
+    assert outcome.value == Priced(net=2.5)
 
 
 @pytest.mark.parametrize("own", [True, False])

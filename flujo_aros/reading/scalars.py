@@ -618,7 +618,7 @@ def conflict_in(text: str, name: str) -> str | None:
     >>> conflict_in("2 hours", "duration_minutes")
     "it is in another unit than 'duration_minutes': convert it"
     >>> conflict_in("$5", "cost_eur")
-    "it is in another currency than 'cost_eur': convert it"
+    "it is in another currency than 'cost_eur': use an amount that is stated in it"
     >>> conflict_in("5 EUR", "cost_eur")
     """
     named = {*name_words(name)}
@@ -627,7 +627,7 @@ def conflict_in(text: str, name: str) -> str | None:
             if in_other_unit(name, word):
                 return f"it is in another unit than {name!r}: convert it"
             if other_unit(named, word):
-                return f"it is in another currency than {name!r}: convert it"
+                return f"it is in another currency than {name!r}: use an amount that is stated in it"
     return None
 
 

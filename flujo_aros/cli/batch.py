@@ -193,7 +193,7 @@ def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source:
     cost = None if options.max_cost is None else Decimal(str(options.max_cost))
     stop = Stop(cost, options.max_failures, options.max_same_failures or None, case="row")
     with args.open_cache(options.cache) as cache, CaseFile(source, "--inputs") as rows, ResultsFile(output) as results:
-        limits = CallsPerMinute(args.per_minute(options, pipeline.models))
+        limits = CallsPerMinute(args.per_minute(options, pipeline.models), on_wait=_report_wait)
         batch = _Batch(options, pipeline, context, deps, results, cache, limits, stop)
         done = batch.keep(rows, results.tidy())
         known = batch.tally.total()
@@ -394,6 +394,13 @@ async def runner_of(*pipelines: Pipeline) -> AsyncGenerator[Runner]:
         yield Runner(pipelines[0], observers=observers, models=models, evidence=kept.evidence)
 
 
+def _report_wait(provider: str, seconds: float) -> None:
+    if seconds >= _LONG_WAIT:
+        say(f"calls to {provider} wait {seconds_words(seconds)} for its limit")
+
+
+_LONG_WAIT: Final = 2.0
+"""The number of seconds of a wait that is reported."""
 _EVERY: Final = 30.0
 """The number of seconds between two lines of progress without a terminal."""
 

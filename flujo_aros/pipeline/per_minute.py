@@ -111,17 +111,20 @@ class CallsPerMinute:
 
     A call that would exceed a limit waits. If a provider answers HTTP 429, all calls to it wait for the time that it
     asks for, or with increasing delays if it gives none, and the call is repeated; after the sixth time the error is
-    raised.
+    raised. `on_wait` is called with the provider and the number of seconds when calls to it begin to wait.
     """
 
     def __init__(
         self,
         limits: Mapping[str, PerMinute] | None = None,
         *,
+        on_wait: Callable[[str, float], object] = lambda _provider, _seconds: None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._limits = dict(limits or {})
+        self._on_wait = on_wait
+        self._reported_until: dict[str, float] = {}
         self._sleep = sleep
         self._clock = clock
         self._used: defaultdict[str, list[Reserved]] = defaultdict(list)
@@ -154,6 +157,9 @@ class CallsPerMinute:
                 wait = limit.wait(recent, now, limit.tokens_for(size)) or 0.0
             if wait <= 0:
                 break
+            if now >= self._reported_until.get(provider, 0.0):
+                self._reported_until[provider] = now + wait
+                self._on_wait(provider, wait)
             await self._sleep(wait)
         if limit is None:
             return None

@@ -56,6 +56,20 @@ def test_requests_tokens_and_cost_wait_for_the_minute() -> None:
         assert any(60 <= each < 61 for each in found), limit
 
 
+def test_a_wait_for_a_limit_is_reported() -> None:
+    clock = Clock()
+    waits: list[tuple[str, float]] = []
+
+    def report(provider: str, seconds: float) -> None:
+        waits.append((provider, round(seconds)))
+
+    limits = CallsPerMinute(
+        {"openai": PerMinute(requests=1)}, on_wait=report, sleep=clock.sleep, clock=lambda: clock.now
+    )
+    times(clock, limits, REPLY, REPLY, REPLY)
+    assert waits == [("openai", 60), ("openai", 60)]
+
+
 def test_a_provider_with_too_many_requests_is_not_called_for_as_long_as_it_asks() -> None:
     clock = Clock()
     assert times(clock, clock.limits(), busy(7), REPLY, REPLY) == [0, 7, 7]

@@ -12,11 +12,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rich.text import Text
-
 from flujo_aros.blueprint.files import SUFFIXES, not_utf8
 from flujo_aros.cli.commands import Deps, Limits, Models, Run, Submit, Worker
-from flujo_aros.cli.screen import say, stdout_reserved
+from flujo_aros.cli.screen import Text, say, stdout_reserved
 from flujo_aros.contract import Contract, compile_contract, compile_schema, require_keywords, written_contract
 from flujo_aros.errors import BlueprintError, ContractError, UsageError, file_errors, raised_words
 from flujo_aros.json_data import is_dict, is_list

@@ -169,7 +169,10 @@ def test_each_field_of_the_value_has_its_trust(journal: Journal) -> None:
     ("step", "stage", "field"),
     [
         pytest.param(
-            lambda: order(BAD, GOOD, stages=["llm_repair"]), "llm repair", "urgent: true", id="repaired by the model"
+            lambda: order(BAD.replace("perhaps", "drop everything"), GOOD, stages=["llm_repair"]),
+            "llm repair",
+            "urgent: true",
+            id="repaired by the model",
         ),
         pytest.param(
             lambda: order(BAD, GOOD, stages=[{"stage": "escalate", "model": "local:big"}]),

@@ -95,7 +95,8 @@ class Deps:
 def ask_alone() -> None:
     """Run an agent that quotes its dependencies in prompt, reply, issue and repair, without a pipeline."""
     held = f"{PLANTED['deps']} {PLANTED['deps by type']}"
-    replies = (f'{{"name": "{held}", "crew": "3 {held}"}}', f"{{'name': '{held}', 'crew': '3',}}")
+    good = f"{{'name': '{held}', 'crew': '3',}}"
+    replies = (f'{{"name": "{held}", "crew": "3 {held}"}}', good, good)
     agent = Agent(model(*replies), output_type=Boat, deps_type=Deps, name="alone", capabilities=[Aros()])
     deps = Deps(PLANTED["deps"], {"any": [SecretStr(PLANTED["deps by type"])]})
     assert asyncio.run(agent.run(f"Which boat has {held}?", deps=deps)).output.crew == 3

@@ -19,15 +19,16 @@ _WORDS: Final = {
     "NOT": """not n't never cannot can't no zero 0 without nicht kein* nie niemals ohne ne n' pas aucun* sans jamais
         ningún ningun* sin nunca non nessun* nulla senza não nenhum* sem niet geen nooit zonder żadn* nic bez не нет
         без değil hiç* olmadan 没 没有 不 无 未 無 無い ない ず なかった ません ありません いない なし 없* 않* 못*
-        안""",
+        안 yok""",
     "NOTHING": """nothing none nichts rien nada niente nulla niets ничего nic 何も 아무것도""",
     "FAIL": """fail failed fails failing unable couldn't impossible konnte konnten kann unmöglich impossibile
         imposible impossível onmogelijk nie_udało не_удалось невозможно 失败 无法 できません できな 불가능*""",
     "LACKS": """göremed* göremi* bulamad* bulamı* bulunamad* açamad* açılmad* açılam* okuyamad* okunam* ulaşamad*
-        alamad* almad* yüklenmed* eklenmem* eklenmed* yok 找不到 打不开 看不到 看不清 没收到 見当たら* 見つから*
+        alamad* almad* yüklenmed* eklenmem* eklenmed* 找不到 打不开 看不到 看不清 没收到 見当たら* 見つから*
         見当たり 読み取れ* 届いてい* ulaşmad* gelmed* iletilmed* 첨부되지_않* 열리지_않* 보이지_않* 읽을_수_없*
         찾을_수_없* 확인할_수_없* 添付されていない 添付されていません 届いていません 見えません 読めません
-        開けません 見当たりません 受け取っていません erişemed* erişilem*""",
+        開けません 見当たりません 受け取っていません erişemed* erişilem*
+        belge_yok dosya_yok metin_yok""",
     "MISSING": """missing absent fehlt fehlen manque* manquant* falta faltan manca mancano ontbreekt ontbreken
         brakuje brak отсутств* eksik 缺少 缺失 빠져* 누락*""",
     "SEE": """see seen seeing saw view find finding found locate receive received receiving get got getting access
@@ -82,7 +83,7 @@ _WORDS: Final = {
     "DOCUMENT": """document documents page pages email e-mail mail text message attachment* input article file files
         pdf image images photo picture scan screenshot transcript transcription recording audio video clip letter
         report log logs listing invoice contract agreement receipt form resume cv thread posting review figure chart
-        diagram snippet code recipe minutes notes content contents ocr dataset spreadsheet flyer dokument* datei*
+        diagram snippet code recipe minutes content contents ocr dataset spreadsheet flyer dokument* datei*
         anhang* anlage* bild bilds foto seite protokoll* rechnung* vertrag* beleg* quittung* formular* lebenslauf
         text* *text rezept* transkript* nachricht* mail* artikel* inhalt* texte document* pièce_jointe fichier*
         image* courriel page* contenu* facture* contrat* reçus compte_rendu rapport* formulaire* lettre* documento*
@@ -162,7 +163,7 @@ _ALSO: Final = {
     "COME": "COME/PART/SEE/OPEN",
     "DOCUMENT": "DOCUMENT/REQUEST",
 }
-_SPANS: Final = {"&": "PROBLEM/MORE/FIELD/BUT/STOP"}
+_SPANS: Final = {"&": "PROBLEM/MORE/FIELD/BUT/STOP", "#": "PROBLEM/MORE"}
 
 _ABSENT: Final = (
     # "I could not open the file", "I see no itinerary", "Im Scan konnte ich nichts erkennen"
@@ -177,7 +178,7 @@ _ABSENT: Final = (
     "NOT &2 SEE &5 DOCUMENT",
     "DEF/YOU/IT DOCUMENT &6 NOT &2 SEE !~3,PROBLEM/MORE/FIELD",
     "NOT &3 SEE NOTHING !MORE",
-    "LACKS",
+    "^ # LACKS",
     # "Your PDF did not load", "No text was provided", "There was no email text in your request"
     "DEF/YOU/IT DOCUMENT &4 NOT &2 COME",
     "NOT &1 DOCUMENT &4 COME",
@@ -192,16 +193,17 @@ _ABSENT: Final = (
     "YOU DOCUMENT &6 INSTEAD",
     "DEF/YOU &1 DOCUMENT HOLDS/HAVE NOT &2 DATA",
     "COME NOT RESULT",
-    "NOT ~4 YOU ~1 REQUEST",
+    "NOT &3 DOCUMENT ~2 YOU ~1 REQUEST",
     "NOT DOCUMENT ~1 YOU DOCUMENT",
-    "YOU/DEF ~1 REQUEST ~5 NOT/MISSING",
+    "YOU/DEF ~1 REQUEST ~2 NOT &3 DOCUMENT",
+    "YOU ~1 REQUEST ~5 MISSING",
     "MISSING ~3 YOU? ~1 REQUEST",
     "DOCUMENT &3 NOT PART",
     # "The document you sent is blank", "came back with an empty response"
     "DEF/YOU/IT DOCUMENT &4 IS &4 EMPTY !FIELD",
     "^ DOCUMENT &3 IS? &3 EMPTY !FIELD",
     "YOU &3 DOCUMENT &2 EMPTY",
-    "^ &1 DEF &2 IS &2 EMPTY STOP",
+    "^ &1 DEF &1 DOCUMENT IS &2 EMPTY STOP",
     "COME ~3 EMPTY DOCUMENT/RESULT STOP",
     "DOCUMENT &3 COME &2 EMPTY",
     "DEF DOCUMENT FIELD IS &2 EMPTY",
@@ -235,7 +237,7 @@ def _any(rules: Sequence[str]) -> re.Pattern[str]:
 
 _IS_ABSENT: Final = _any(_ABSENT)
 _IS_REQUESTED: Final = _any(_REQUESTED)
-_SUSPECT: Final = "NOT/NOTHING/FAIL/LACKS/MISSING/EMPTY/SEND/FORGOT/AGAIN"
+_SUSPECT: Final = "NOT/NOTHING/FAIL/LACKS/MISSING/EMPTY/SEND/FORGOT/AGAIN/NEED/INSTEAD"
 """Every rule requires a word of one of these classes."""
 MAY_BE_ABSENT: Final = Phrases(*_LEXICON.phrases(_SUSPECT), r"n['’]t\b")
 """Finds texts that may admit that a document is missing."""
@@ -245,12 +247,19 @@ _REPORTS: Final = expression(f"{_LEXICON.rule('<YOU SAYS')}|{_LEXICON.rule('SKIP
 """
 _OFFERS: Final = expression(f"[{_LEXICON.any_of('MORE/PROBLEM')}]|{_LEXICON.rule('IF ~ SEND')}")
 """In a request for something else: "Send me more documents"."""
+_QUOTED: Final = expression(r"[\"“«„][^\"“”«»„\n]{8,400}[\"”»“]")
+_OF_INPUT: Final = expression(
+    r"[ \t>*_#-]*(?:input|text|message|review|ticket|e-?mail|customer|user|query|question|complaint|feedback|transcript"
+    r"|eingabe|nachricht|texte|texto|mensaje|testo|messaggio|mensagem|tekst|bericht)[^:.!?\n]{0,20}[:：]",
+    re.I,
+)
+"""The label of a text that was given: `Input: I never received my order.`"""
 _MOST: Final = 2_000
 
 
 def absence_in(before: str, behind: str, names: Iterable[str]) -> str | None:
     """Return the sentence before or after an object that admits that its document was missing, or None. A sentence
-    about one of the fields in `names` says nothing about the document.
+    about one of the fields in `names`, or one that is quoted, says nothing about the document.
 
     >>> absence_in("I could not open the attachment.", "", ["due_date"])
     'I could not open the attachment.'
@@ -258,8 +267,8 @@ def absence_in(before: str, behind: str, names: Iterable[str]) -> str | None:
     True
     """
     fields: Sequence[str] | None = None
-    for sentence in SENTENCE.split(f"{before[-_MOST:]}\n{behind[:_MOST]}"):
-        if not MAY_BE_ABSENT.may_match(sentence):
+    for sentence in SENTENCE.split(_QUOTED.sub(" ", f"{before[-_MOST:]}\n{behind[:_MOST]}")):
+        if not MAY_BE_ABSENT.may_match(sentence) or _OF_INPUT.match(sentence):
             continue
         tags = _LEXICON.tags(sentence) + _LEXICON.letters["STOP"]
         absent = _IS_ABSENT.search(tags) is not None and _REPORTS.search(tags) is None

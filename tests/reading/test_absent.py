@@ -80,6 +80,13 @@ def test_an_answer_is_rejected_if_the_words_next_to_it_admit_that_there_was_no_d
         "Schicken Sie mir gern weitere Mails.",
         "Klient skarży się, że nie otrzymał dokumentów.",
         "Er zijn geen fouten.",
+        "Hata yok.",
+        "The request is not urgent.",
+        "Your request does not need an approval.",
+        "The box is empty.",
+        "The notes field was empty and is left out.",
+        'The customer wrote: "I never got my parcel, and nobody answers my message."',
+        "Review: I did not see the ending coming.",
     ],
 )
 def test_remarks_about_documents_fields_and_offers_leave_the_answer(order: str, said: str) -> None:

@@ -33,7 +33,7 @@ from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reason, Rejected
 from flujo_aros.reading.payload import values_in
 from flujo_aros.reading.read import read
 from flujo_aros.reading.remainder import without
-from flujo_aros.reading.scalars import conflict_in, name_words
+from flujo_aros.reading.scalars import conflict_in, is_unit, name_words
 from flujo_aros.reading.undecided import is_inexact, leaves_open
 from flujo_aros.reading.verdicts import sole_choice
 from flujo_aros.spelling import clip
@@ -267,15 +267,13 @@ class Source:
         if leaf in (options := _options(here)):
             return Risk.INFERRED if _may_mean(said, leaf, options) else Risk.LOSSY
         name = _name_at(place)
-        neutral = (
-            frozenset(name_words(name)),
-            frozenset(name_words(f"{here.get('title', '')} {here.get('description', '')}")),
-        )
         if isinstance(leaf, (int, float)) and abs(leaf) < _HUGE:
-            return Risk.INFERRED if _is_only_number(said, float(leaf), *neutral) else Risk.LOSSY
+            return Risk.INFERRED if _is_only_number(said, float(leaf), name) else Risk.LOSSY
         text = str(leaf)
         if any(part.get("format") in TIMES for part in _parts(here)):
-            return Risk.INFERRED if _is_only_time(said, text, *neutral) else Risk.LOSSY
+            described = frozenset(name_words(f"{here.get('title', '')} {here.get('description', '')}"))
+            is_only = _is_only_time(said, text, frozenset(name_words(name)), described)
+            return Risk.INFERRED if is_only else Risk.LOSSY
         if len(_words(text)) < _MANY and not leaves_open(text) and leaves_open(_besides(said, text) or "it"):
             return Risk.LOSSY
         return self._of_words(text, missing=False)
@@ -445,14 +443,21 @@ def _is_in_words(text: str) -> bool:
     return any(map(str.isalpha, text))
 
 
-def _is_only_number(said: str, leaf: float, names: frozenset[str], described: frozenset[str]) -> bool:
-    """Return whether a text states this number with only neutral words next to it.
+def _is_only_number(said: str, leaf: float, name: str) -> bool:
+    """Return whether a text states this number for a field, and no other one, and leaves nothing open.
 
-    >>> [_is_only_number(said, 5, frozenset(), frozenset()) for said in ("It is five.", "5 or 6", "up to 5", "5 hours")]
-    [True, False, False, False]
+    >>> [_is_only_number(said, 5, "hours") for said in ("It is five.", "5 in all", "5 or 6", "up to 5", "5 minutes")]
+    [True, True, False, False, False]
     """
-    rest, count = _AMOUNT.subn(lambda found: _MARK if _is_amount(found, leaf) else found[0], said)
-    return count > 0 and bool(sole_choice(rest, {_MARK: leaf}, described, names))
+    found = [*_AMOUNT.finditer(said)]
+    if not found or not all(_is_amount(each, leaf) for each in found):
+        return False
+    rest = _AMOUNT.sub(" ", said).strip(" .,;:!\"'")
+    words = _words(rest)
+    if any(is_inexact(said, *each.span()) for each in found) or (rest and leaves_open(rest)) or "minus" in words:
+        return False
+    units = [word for word in words if is_unit(word) and word != "in"]  # a preposition more often than inches
+    return {*units} <= {*name_words(name)} and conflict_in(said, name) is None
 
 
 def _is_amount(found: re.Match[str], leaf: float) -> bool:

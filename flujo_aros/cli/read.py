@@ -43,13 +43,19 @@ def read_command(options: Read) -> None:
     text = args.given_text("-") if options.reply == "-" else args.file_text(options.reply, "REPLY", hint)
     risk, truncated = None if options.risk is None else Risk[options.risk.upper()], options.truncated
     outcome = read(text, contract, risk=risk, truncated=truncated)
-    completable = truncated is None and isinstance(read(text, contract, risk=risk, truncated=False), Accepted)
+    advice = ""
+    if (rejected := rejection_of(outcome)) is not None:
+        may_complete = truncated is None and rejected.reason is Reason.TRUNCATED
+        complete = read(text, contract, risk=risk, truncated=False) if may_complete else outcome
+        advice = next_words(rejected.reason, rejected.issues)
+        if isinstance(complete, Accepted):
+            advice = f"{NEXT[rejected.reason]} If the reply is complete, pass --complete."
     if options.as_json:
         print_json(outcome.to_dict())
     elif options.explain:
-        _explain(outcome, stdout_console(), _advice(outcome, completable))
+        _explain(outcome, stdout_console(), advice)
     else:
-        _print_plain(outcome, _advice(outcome, completable))
+        _print_plain(outcome, advice)
     if not isinstance(outcome, Accepted):
         raise typer.Exit(1)
 
@@ -83,16 +89,6 @@ def _print_plain(outcome: Outcome[Any], advice: str) -> None:
     if (rejected := rejection_of(outcome)) is not None:
         lines = [line.strip() for line in rejected.explain().splitlines()]
         complain("\n".join([*lines, advice]))
-
-
-def _advice(outcome: Outcome[Any], completable: bool) -> str:
-    """Return advice for a rejected reply, which `--complete` would accept if it is completable."""
-    rejected = rejection_of(outcome)
-    if rejected is None:
-        return ""
-    if rejected.reason is Reason.TRUNCATED and completable:
-        return f"{NEXT[rejected.reason]} If the reply is complete, pass --complete."
-    return next_words(rejected.reason, rejected.issues)
 
 
 _LISTED: Final = 12

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Sequence
-from contextlib import contextmanager
 from math import isnan
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
@@ -61,7 +60,7 @@ async def judge_awaiting(value: T, checks: Sequence[Check], contract: Revalidate
         check, waiting = next(plan)
         while True:
             try:
-                with _errors_of(check):
+                with _Running(check):
                     found = await waiting
             except (ValueError, AssertionError) as error:
                 check, waiting = plan.throw(error)
@@ -80,7 +79,7 @@ def _judging(
     cleaned: list[Repair] = []
     for check in checks:
         try:
-            with _errors_of(check):
+            with _Running(check):
                 found = check(value)
             if inspect.isawaitable(found):
                 found = yield check, found
@@ -96,16 +95,18 @@ def _judging(
     return value, tuple(issues), tuple(cleaned)
 
 
-@contextmanager
-def _errors_of(check: Check) -> Generator[None]:
-    """Note the check on an exception of the block that is an error in the check itself."""
-    try:
-        yield
-    except (ValueError, AssertionError):
-        raise
-    except Exception as error:
-        error.add_note(f"raised by {_described(check)}")
-        raise
+class _Running:
+    """Notes a check on an exception of the block, which may be an error in the check itself."""
+
+    def __init__(self, check: Check) -> None:
+        self.check = check
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, Exception):
+            error.add_note(f"raised by {_described(self.check)}")
 
 
 def _accepted(found: Any, check: Check, contract: Revalidates) -> Any:

@@ -471,9 +471,7 @@ def _contradiction(returned: Contract[Any], wanted: Contract[Any]) -> str | None
     required = schema.get("required") if schema.get("type") == "object" else None
     given = follow_refs(root, root)
     members = given.get("properties")
-    if (
-        not required or not is_dict(members) or len(members) < 2 or given.keys() & _OPENS
-    ):  # a single key may be a wrapper
+    if not required or not is_dict(members) or given.keys() & _OPENS or len(members) < _MORE_THAN_A_WRAPPER:
         return None
     if any(follow_refs(member, root).get("type") not in _WITHOUT_PARTS for member in members.values()):
         return None
@@ -486,6 +484,8 @@ def _contradiction(returned: Contract[Any], wanted: Contract[Any]) -> str | None
     )
 
 
+_MORE_THAN_A_WRAPPER: Final = 2
+"""The number of keys from which on an object is not a wrapper around the value."""
 _WITHOUT_PARTS: Final = ("string", "integer", "number", "boolean")
 _OPENS: Final = frozenset({"anyOf", "oneOf", "allOf", "patternProperties"})
 """Keywords with which an object may have other keys than its properties."""

@@ -17,9 +17,8 @@ from flujo_aros.reading.scalars import name_words
 
 _WORDS: Final = {
     "NOT": """not n't never cannot can't no zero 0 without nicht kein* nie niemals ohne ne n' pas aucun* sans jamais
-        ningún ningun* sin nunca non nessun* nulla senza não nenhum* sem niet geen nooit zonder żadn* nic bez не нет
-        без değil hiç* olmadan 没 没有 不 无 未 無 無い ない ず なかった ません ありません いない なし 없* 않* 못*
-        안 yok""",
+        ningún ningun* sin nunca non nessun* senza não nenhum* sem niet geen nooit zonder żadn* bez не нет без değil
+        hiç* olmadan 没 没有 不 无 未 無 無い ない ず なかった ません ありません いない なし 없* 않* 못* 안 yok""",
     "NOTHING": """nothing none nichts rien nada niente nulla niets ничего nic 何も 아무것도""",
     "FAIL": """fail failed fails failing unable couldn't impossible konnte konnten kann unmöglich impossibile
         imposible impossível onmogelijk nie_udało не_удалось невозможно 失败 无法 できません できな 불가능*""",
@@ -27,8 +26,7 @@ _WORDS: Final = {
         alamad* almad* yüklenmed* eklenmem* eklenmed* 找不到 打不开 看不到 看不清 没收到 見当たら* 見つから*
         見当たり 読み取れ* 届いてい* ulaşmad* gelmed* iletilmed* 첨부되지_않* 열리지_않* 보이지_않* 읽을_수_없*
         찾을_수_없* 확인할_수_없* 添付されていない 添付されていません 届いていません 見えません 読めません
-        開けません 見当たりません 受け取っていません erişemed* erişilem*
-        belge_yok dosya_yok metin_yok""",
+        開けません 見当たりません 受け取っていません erişemed* erişilem* belge_yok dosya_yok metin_yok""",
     "MISSING": """missing absent fehlt fehlen manque* manquant* falta faltan manca mancano ontbreekt ontbreken
         brakuje brak отсутств* eksik 缺少 缺失 빠져* 누락*""",
     "SEE": """see seen seeing saw view find finding found locate receive received receiving get got getting access
@@ -38,23 +36,22 @@ _WORDS: Final = {
         gezien gevonden vinden ontvangen gekregen widzę widać znalazłem znaleźć otrzymałem otrzymał* вижу видно
         нашёл нашел найти получил* получен* увидеть разобрать 看到 见到 找到 收到 見え 見つけ 受け取 찾 찾을 보이
         보이지 받 받지 detected spotted""",
-    "OPEN": """open opened opening read reading load loaded loading render rendered display displayed play parse
-        decipher legible readable accessible reachable viewable öffnen geöffnet lesen laden geladen lesbar leserlich
+    "OPEN": """open opened opening reading load loaded loading render rendered display displayed play parse decipher
+        legible readable accessible reachable viewable öffnen geöffnet lesen laden geladen lesbar leserlich
         zugreifen erreichbar öffnet ouvrir ouvert* lire lisible* charger chargé* accéder accessible* déchiffrer
-        abrir abierto abre leer legible* cargar cargó cargado cargada acceder descifrar aprire aperto leggere
-        leggibil* caricare caricat* accedere ler legível carregar carregou carregad* acessar abriu openen geopend
-        lezen leesbaar otworzyć otwiera odczytać odczytu czyteln* wczytać wczytał* загруз* загруж* открыть открыв*
+        abrir abierto abre legible* cargar cargó cargado cargada acceder descifrar aprire aperto leggere leggibil*
+        caricare caricat* accedere ler legível carregar carregou carregad* acessar abriu openen geopend lezen
+        leesbaar otworzyć otwiera odczytać odczytu czyteln* wczytać wczytał* загруз* загруж* открыть открыв*
         открылась прочитать прочесть читаем* читается 打开 读取 加载 开け 開け 開く 読め 読み込 열 열리 열리지 읽
         visit browse gelesen gelezen lu leído letto lido bezoeken besuchen visiter visitar visitare odwiedz*
         посетить ziyaret""",
-    "COME": """attach attached upload uploaded come came comes arrive arrived return returned returns provide
-        provided supplied pasted paste included include shared sent follow follows forwarded present available given
-        angehängt beigefügt hochgeladen mitgeschickt mitgesendet übermittelt bereitgestellt übergeben angekommen
-        gesendet vorhanden mitgegeben folgt joint* fourni* transmis* envoyé* arrivé* collé* adjunt* proporcion*
-        enviad* llegó envió allegat* fornit* inviat* arrivat* incollat* anexad* fornecid* enviou veio chegou colad*
-        bijgevoegd meegestuurd gestuurd aangekomen geplakt meegeleverd załączon* dołączon* przesłan* dotarł*
-        wklejon* прилож* прикрепл* прислан* приш* передан* вставлен* eklen* gönderil* yüklen* gelme* 提供 附上 上传
-        发来 添付され 送られ 届い 첨부되* 제공되* 업로드되* 전달되*""",
+    "COME": """attached uploaded come arrive return returned returns provided supplied pasted include shared sent
+        follow follows forwarded present available given angehängt beigefügt hochgeladen mitgeschickt mitgesendet
+        übermittelt bereitgestellt übergeben angekommen gesendet vorhanden mitgegeben folgt joint* fourni* transmis*
+        envoyé* arrivé* collé* adjunt* proporcion* enviad* envió allegat* fornit* inviat* arrivat* incollat* anexad*
+        fornecid* enviou colad* bijgevoegd meegestuurd gestuurd aangekomen geplakt meegeleverd załączon* dołączon*
+        przesłan* dotarł* wklejon* прилож* прикрепл* прислан* приш* передан* вставлен* eklen* gönderil* yüklen*
+        gelme* 提供 附上 发来 添付され 送られ 届い 첨부되* 제공되* 업로드되* 전달되*""",
     "SEND": """send resend re-send share upload uploading attach re-upload reupload paste re-paste supply provide
         forward schick schicken sende senden hochladen anhängen einfügen bereitstellen schicke hoch übermitteln
         schicke* envoyer envoyez renvoyer renvoyez fournir partager coller joindre transmettre m'envoyer enviar
@@ -76,17 +73,17 @@ _WORDS: Final = {
         pourriez-vous pouvez-vous peux-tu pourrais-tu""",
     "FORGOT": """forgot forgotten vergessen oublié olvid* dimenticat* esquec* zapomn* забыли unuttu* 忘 忘れ 잊""",
     "ME": """me mir uns m' moi nous mi ons mij mnie мне нам bana bize 我 저에게""",
-    "I": """i we my ich wir je j' ho eu ik ja я мы ben 私 我们 저는""",
+    "I": """i we my ich wir j' ho eu ik ja я мы ben 私 我们 저는""",
     "YOU": """you your yours dein* deiner ihr ihre ihren ihrem ihrer sie du votre vos vous tu ton ta tus su tuo tua
         suo seu sua você je jouw uw twój twoj* pańsk* ваш* вы sizin 您 你 您的 あなた 고객님""",
-    "IT": """it this that es ihn ihm le l' lo la o isto het to go его её ее это onu bunu 它 それ 이것""",
+    "IT": """it this that ihn ihm isto to go его её ее это onu bunu 它 それ 이것""",
     "DOCUMENT": """document documents page pages email e-mail mail text message attachment* input article file files
         pdf image images photo picture scan screenshot transcript transcription recording audio video clip letter
         report log logs listing invoice contract agreement receipt form resume cv thread posting review figure chart
-        diagram snippet code recipe minutes content contents ocr dataset spreadsheet flyer dokument* datei*
-        anhang* anlage* bild bilds foto seite protokoll* rechnung* vertrag* beleg* quittung* formular* lebenslauf
-        text* *text rezept* transkript* nachricht* mail* artikel* inhalt* texte document* pièce_jointe fichier*
-        image* courriel page* contenu* facture* contrat* reçus compte_rendu rapport* formulaire* lettre* documento*
+        diagram snippet code recipe minutes content contents ocr dataset spreadsheet flyer dokument* datei* anhang*
+        anlage* bild bilds foto seite protokoll* rechnung* vertrag* beleg* quittung* formular* lebenslauf text*
+        *text rezept* transkript* nachricht* mail* artikel* inhalt* texte document* pièce_jointe fichier* image*
+        courriel page* contenu* facture* contrat* reçus compte_rendu rapport* formulaire* lettre* documento*
         archivo* adjunto imagen* foto* texto* mensaje* correo* página* contenido* factura* contrato* recibo*
         informe* formulario* transcripción allegato immagin* testo messaggio pagina contenuto fattura* contratt*
         ricevut* rapporto modulo trascrizione anexo arquivo* ficheiro* imagem mensagem fatura* comprovante*
@@ -97,10 +94,10 @@ _WORDS: Final = {
         文本 内容 页面 发票 合同 邮件 照片 评论 文書 ファイル 添付ファイル 添付 画像 写真 テキスト メール 本文
         請求書 契約書 議事録 ページ 文字 문서* 파일* 첨부* 이미지* 사진* 텍스트* 메일* 내용* 본문* 청구서* 계약서*
         essay body ticket 正文 原文 本人 결과지* vacature""",
-    "REQUEST": """request prompt chat conversation context upload uploads folder anfrage chatverlauf gespräch
-        kontext demande contexte solicitud conversación contexto richiesta conversazione contesto pedido conversa
-        verzoek gesprek zapytani* rozmow* запрос* чат* istek* isteğ* sohbet* 请求 对话 聊天 リクエスト チャット 会話
-        요청 대화""",
+    "REQUEST": """request prompt chat conversation context uploads folder anfrage chatverlauf gespräch kontext
+        demande contexte solicitud conversación contexto richiesta conversazione contesto pedido conversa verzoek
+        gesprek zapytani* rozmow* запрос* чат* istek* isteğ* sohbet* 请求 对话 聊天 リクエスト チャット 会話 요청
+        대화""",
     "EMPTY": """empty blank black corrupt* unreadable illegible damaged garbled broken leer leere leeres unleserlich
         beschädigt* defekt* schwarz* vide* vierge* illisible* corrompu* noire? vací* blanco ilegible* dañad* vuot*
         bianco illeggibil* danneggiat* corrott* vazi* branco ilegív* corrompid* leeg lege onleesbaar beschadigd
@@ -112,13 +109,13 @@ _WORDS: Final = {
         resulta risultava""",
     "DEF": """the der die das den dem le la les l' el los las il lo gli o os a de het nel nella nell' na im 该 那
         那个 the_attached""",
-    "FIELD": """field fields column columns cell cells row rows value values key section second third last first
-        feld felder spalte zeile zweite* dritte* letzte* champ champs colonne deuxième seconde dernière campo campos
+    "FIELD": """field fields column columns cell cells row rows value key section second third last first feld
+        felder spalte zeile zweite* dritte* letzte* champ champs colonne deuxième seconde dernière campo campos
         segunda última columna seconda ultima colonna veld kolom tweede laatste pole kolumn* druga ostatni* поле
         второ* последн* alan* ikinci 字段 第二 最后 項目 필드* 두_번째 list lists array tags liste listen lista
         string internet web real-time live""",
     "MORE": """more further additional another other others else anything any_questions weitere* andere* noch_mehr
-        gerne autres d'autres otros otras más altri altre outros outras mais meer andere więcej inne ещё другие daha
+        gerne autres d'autres otros otras más altri altre outros outras meer andere więcej inne ещё другие daha
         başka diğer 更多 其他 もっと 他の ほか 더 다른 question* feedback frage* preguntas domande perguntas vragen""",
     "IF": """if whenever wenn falls si se als indien jeśli если eğer 如果 要是 もし 만약* when""",
     "PROBLEM": """error errors issue issues problem problems duplicate* mistake* conflict* reason* inconsistenc*
@@ -146,8 +143,8 @@ _WORDS: Final = {
     "RESULT": """response result results output antwort ergebnis* réponse résultat* respuesta resultado* risposta
         risultat* resposta resultados antwoord resulta* odpowied* wynik* ответ результат* yanıt sonuç* 结果 響應
         結果 응답 결과*""",
-    "BELOW": """below above here following unten hier anbei ci-dessous ci-joint aquí abajo qui sotto aqui
-        abaixo hieronder poniżej tutaj ниже здесь aşağıda burada 下面 以下 下記 아래*""",
+    "BELOW": """below above here following unten hier anbei ci-dessous ci-joint aquí abajo qui sotto aqui abaixo
+        hieronder poniżej tutaj ниже здесь aşağıda burada 下面 以下 下記 아래*""",
     "INSTEAD": """rather_than instead_of statt anstelle au_lieu_de en_lugar_de en_vez_de anziché invece_di em_vez_de
         in_plaats_van zamiast вместо yerine 而不是 ではなく 대신*""",
     "BUT": """but however aber jedoch sondern mais cependant pero ma però mas porém maar echter ale jednak но однако

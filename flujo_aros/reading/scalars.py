@@ -619,12 +619,14 @@ def conflict_in(text: str, name: str) -> str | None:
     "it is in another unit than 'duration_minutes': convert it"
     >>> conflict_in("$5", "cost_eur")
     "it is in another currency than 'cost_eur': use an amount that is stated in it"
+    >>> conflict_in("5 cents", "cost_eur")
+    "it is in another unit than 'cost_eur': convert it"
     >>> conflict_in("5 EUR", "cost_eur")
     """
     named = {*name_words(name)}
     for word in _NOT_IN_UNIT.split(text[:_MAX_TEXT].casefold()):
         if word and word not in named and is_unit(word):
-            if in_other_unit(name, word):
+            if in_other_unit(name, word) or (word in _CENTS and other_unit(named, word)):
                 return f"it is in another unit than {name!r}: convert it"
             if other_unit(named, word):
                 return f"it is in another currency than {name!r}: use an amount that is stated in it"

@@ -76,7 +76,9 @@ _ANNOUNCES_LIST: Final = expression(
 )
 """Before a list in a sentence: `The list is [4].`, but not `It was measured twice [4].`"""
 _NEAR: Final = 400
-_BULLET: Final = expression(r"\s*(?:(?:[-*•+]|\(?(?:\d{1,3}|[A-Za-z])[.)])[ \t]+)?\"?\Z")
+BULLET: Final = r"(?:[-*•+]|\(?(?:\d{1,3}|[A-Za-z])[.)])"
+"""The bullet, number or letter of an item: `-`, `2.`, `(b)`."""
+_BULLET: Final = expression(rf"\s*(?:{BULLET}[ \t]+)?\"?\Z")
 """Text that may precede an answer on its line: a bullet, and the quotation mark of JSON in a string."""
 _BEFORE_FIRST: Final = ' \t\r\n"'
 _QUOTED_LINE: Final = expression(r"[ \t]*>")

@@ -100,7 +100,7 @@ from flujo_aros.reading.payload import LenientParser, event_of, is_example
 from flujo_aros.reading.remainder import Span
 from flujo_aros.reading.runaway import MOST_BLANK
 from flujo_aros.reading.scalars import ANNOUNCING, FOREIGN, SURROGATE, announced, boolean_word, name_words, read_number
-from flujo_aros.reading.scanner import CODE, FENCE, INLINE, LINES, Scanner
+from flujo_aros.reading.scanner import BULLET, CODE, FENCE, INLINE, LINES, Scanner
 from flujo_aros.reading.stated import OFFERS, is_limited, statements, without_courtesies
 from flujo_aros.reading.verdicts import find_verdict, stated_words
 
@@ -108,7 +108,7 @@ T = TypeVar("T")
 
 # Possessive, so that nothing is tried twice: a row of slashes can be split into comments in too many ways.
 BETWEEN: Final = expression(
-    r"(?:^[ \t]*+(?:[-*•+]|\(?(?:\d{1,3}|[A-Za-z])[.)])[ \t]|^[ \t]*+(?:---+|\*\*\*+|___+|===+)[ \t]*+$"
+    rf"(?:^[ \t]*+{BULLET}[ \t]|^[ \t]*+(?:---+|\*\*\*+|___+|===+)[ \t]*+$"
     r"|[\s,;]|(?>/\*.*?\*/)|//[^\n]*+|(?!))*+",
     re.M,
 )

@@ -19,7 +19,7 @@ from flujo_aros.contract import TIMES, Shape, fold
 from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
 from flujo_aros.reading.phrases import word_set
-from flujo_aros.reading.scalars import WORD, in_other_unit, name_words
+from flujo_aros.reading.scalars import WORD, conflict_in, name_words
 from flujo_aros.spelling import distance
 
 # --- names --------------------------------------------------------------------------------------------------------
@@ -262,21 +262,16 @@ def likeness(key: str, name: str) -> Likeness:
             return Likeness.SAME
         if all(units) and units[0] != units[1] and (one - _UNITS) & two:
             return Likeness.LIKE
-        if len(mine) == 1 and key not in _OF_CALENDAR and _is_another_unit(key, name, its):
-            return Likeness.LIKE
+        is_name = len(mine) > 1 or len(key) == 1 or key in _NAMES_ALONE
+        if (
+            not is_name and conflict_in(key, f"of_{name}") is not None
+        ):  # a short unit counts at the end of a longer name
+            return Likeness.LIKE  # only a unit, and the field is in another one: `hours` for `minutes`
     return found
 
 
-_OF_CALENDAR: Final = word_set("year month week day hour minute second min")
-"""Names of parts of a date or a time, which are units only in the plural."""
-_CURRENCIES: Final = word_set("eur usd gbp chf jpy cny")
-
-
-def _is_another_unit(key: str, name: str, words: Sequence[str]) -> bool:
-    """Return whether a key is only a unit, and the field is in another one: `hours` for `minutes`."""
-    if key in _CURRENCIES:
-        return key not in words and not _CURRENCIES.isdisjoint(words)
-    return len(key) > 1 and in_other_unit(f"of_{name}", key)  # a short unit counts only at the end of a longer name
+_NAMES_ALONE: Final = word_set("year month week day hour minute second min cent cents")
+"""Names of parts of a date, a time or an amount, which are no other unit of another field."""
 
 
 def _names_the_same(mine: AbstractSet[str], its: AbstractSet[str]) -> bool:

@@ -85,3 +85,13 @@ def test_a_repair_with_a_number_too_large_for_a_float_is_judged_like_any_other(
     )
     with pytest.raises(OutputError):
         asyncio.run(agent.run(QUESTION))
+
+
+def test_a_number_too_large_for_a_float_may_be_extracted_from_prose() -> None:
+    digits = "9" * 400
+    agent = Agent(
+        ScriptedModel(f"Severity is high, and it has {digits} seats.", f'{{"severity": "high", "seats": {digits}}}'),
+        output_type=PromptedOutput(Incident),
+        capabilities=[Aros(ladder=Ladder(stages=(Extract(),)))],
+    )
+    assert asyncio.run(agent.run(QUESTION)).output.seats == int(digits)

@@ -115,12 +115,11 @@ def may_repeat_item(text: str) -> bool:
     """
     end = text.find("]")
     while end >= 0:
-        stop = end - 1
-        while text[stop : stop + 1].isspace():
-            stop -= 1
-        if (closer := text[stop : stop + 1]) in ('"', "}"):
-            comma = text.rfind(f"{closer},", max(0, stop - _LONGEST_ITEM), stop) + 1
-            if comma and text.endswith(text[comma : stop + 1], 0, comma):
+        start = max(0, end - _LONGEST_ITEM)
+        items = text[start:end].rstrip()
+        if items.endswith(('"', "}")):
+            last = items.rfind(f"{items[-1]},", 0, -1) + 1
+            if last and text.endswith(items[last:], 0, start + last):
                 return True
         end = text.find("]", end + 1)
     return False

@@ -1,11 +1,11 @@
-# make demo       run the ticket triage pipeline on a real small model, on this machine
+# make demo       run the ticket triage pipeline on a small local model
 # make test       all tests but the slow ones: about five minutes on two cores
-# make test-all   all tests, also those that start a real model
+# make test-all   all tests, including those that start a real model
 # make attack     what a stranger's folder, blueprint or reply may not do: every command, every kind, a browser if there is one
 # make check      lint, format, types, layers, links of the docs
 # make docs       the documentation as a site, in site/; a broken link is an error
 # make release-check   wheel and sdist, in clean environments on each Python that is here; uploads nothing
-# make size       code lines, files and functions of each package, beside its budget
+# make size       code lines, files and functions of each package, next to its budget
 # Each sets up its own virtual environment first; that takes a minute once and nothing afterwards.
 
 VENV ?= .venv

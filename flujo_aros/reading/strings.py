@@ -62,6 +62,10 @@ _LINE_END: Final = expression(r"(?:,|(?<![ \t\n])(?<!\n\s))[ \t]*\n\s*(?=[}\]])"
 _OPENING_LOST: Final = expression(
     r"\s{0,20},\s{0,20}[^\W\d][^\"“”,\[\]{}:\n]{0,60}\"\s{0,10}[,\]]|(?<=[^\s\"]\")\"[^\s\",\\][^\"\\\n]{0,60}\"\s{0,10}[,\]]"
 )
+_BEFORE_KEY: Final = expression(
+    r"([^\n\"“”]*[^\s,\"“”]),?[ \t]*\n[\s}\],]{0,80}(?:\"\w{1,60}\"|'\w{1,60}'|“\w{1,60}”)\s{0,20}:\s"
+)
+"""The rest of a line of a string, and a key on the next one, behind brackets or not."""
 _OTHER_END: Final = expression(r"[”»](?=[ \t]{0,40}[}\]])")
 """A typographic quote at the end of a string that began with a straight one."""
 _ONLY_CLOSERS: Final = expression(r"[\s}\],;`]*\Z")
@@ -387,6 +391,10 @@ def _can_follow_closer(around: Surroundings, closer: int) -> bool:
     if not char or char in ",，、،;" or text.startswith(("```", *_COMMENTS), at):
         return True
     if depth > 0:
+        if char == '"' and text[at - 1] in "}]":
+            await_end(text, _skip(text, at + 1), growing=around.growing)
+            if _next_char(text, at + 1) in (",", "}", "]"):
+                return False  # `{"code": "f() { return "x"; }", "b": 1}`: the quote behind the brace ends the string
         return char in "\"“„«'‘{[" or char == "#" or text[at - 1 : at] == "\n"
     return TAIL.match(text, at, growing=around.growing) is None
 
@@ -446,12 +454,16 @@ def _end_before_next_element(text: str, start: int, seen: int, at: int) -> Strin
 
 
 def _end_at_line(text: str, start: int) -> StringEnd | None:
-    r"""End a last string without a closing quote at the end of its line if only brackets follow: `"note": "tea
-    }`."""
-    found = _LINE_END.search(text, start) or _OTHER_END.search(text, start)
-    if found is None or not _ONLY_CLOSERS.match(text, found.end()):
-        return None
-    stop, after = found.start(), found.start() + found[0].startswith(("”", "»"))
+    r"""End a string without a closing quote at the end of its line if a key or only brackets follow: `"note": "tea
+    }`, `"note": "tea, 'size': 3` in two lines."""
+    found = _BEFORE_KEY.match(text, start)
+    if found is not None:
+        stop = after = found.end(1)
+    else:
+        found = _LINE_END.search(text, start) or _OTHER_END.search(text, start)
+        if found is None or not _ONLY_CLOSERS.match(text, found.end()):
+            return None
+        stop, after = found.start(), found.start() + found[0].startswith(("”", "»"))
     return StringEnd(start, stop, after, (("missing-quote", Risk.INFERRED, stop, stop, '"'),))
 
 

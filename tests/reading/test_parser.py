@@ -106,6 +106,27 @@ def test_one_damaged_place_is_repaired_or_rejected(name: str) -> None:
     assert len(values) > 0.8 * len(outcomes)
 
 
+CODE_IN_STRINGS = ['if (a) { return "x"; }', 'f("%d", x); }', 'a "b"}', 'x{y "z"}']
+
+
+@pytest.mark.parametrize("code", CODE_IN_STRINGS)
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_quote_behind_a_brace_of_code_ends_the_string(code: str, indent: int | None) -> None:
+    value = [line | {"what": code} for line in VALUE["lines"]]
+    text = json.dumps(value, indent=indent).replace(json.dumps(code), f'"{code}"')
+    assert read(text, list[Line]).value == [Line.model_validate(line) for line in value]
+
+
+@pytest.mark.parametrize(
+    "member", ["'note': \"tea,\n", "'note': \"tea\n", "'tags': [\"tea\n],\n", "'inner': {'a': \"tea\n},\n"]
+)
+def test_a_string_whose_quote_never_comes_ends_with_its_line_before_the_next_key(member: str) -> None:
+    value = read(f"{{{member} 'qty': 2}}", {"type": "object", "properties": {"qty": {"type": "integer"}}}).value
+    assert value["qty"] == 2
+    assert "tea" in str(value)
+    assert isinstance(read("{'note': \"tea, 'qty': 2}", {}), Rejected)
+
+
 def _tidy(text: str) -> str:
     return text.replace('"', "").replace("\n", "").replace("\\ ", "")
 

@@ -17,4 +17,18 @@ if _sys.argv[:1] == ["-m"] and not _sys.flags.safe_path and _COMMAND in zip(_sys
 
 from flujo_aros.lazy import lazy_names as _lazy_names  # noqa: E402 - with the path as it should be
 
-__getattr__, __dir__ = _lazy_names(__name__, __file__, unlisted=("Field",))  # a star import keeps pydantic's
+_ELSEWHERE = {
+    "StructuredOutputError": "catch OutputError",
+    "RequiredOutputContract": "write Output.block(block_key, required_keys)",
+    "parse_agent_output": "write read(text, Output.event(kinds, fallback=kind)).value",
+    "json_instruction": "write Output.event(kinds, fields).instruction()",
+    "build_output_model": "write Output.event(kinds, fields).model",
+    "ManifestAgent": "write Ensemble(name, cast=[Manifest(…), …])",
+    "ReflectionTracker": "write Manifest(…, memory={'reflection_threshold': …})",
+    "EpisodicMemory": "write Manifest(…, memory={'window': …})",
+    "StageProjection": "write fold(log, stage), with stage from flujo_aros.ensemble.views",
+}
+"""Names of other systems, and what to write instead."""
+
+# a star import keeps pydantic's Field
+__getattr__, __dir__ = _lazy_names(__name__, __file__, unlisted=("Field",), elsewhere=_ELSEWHERE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -26,12 +26,16 @@ LazyNames: TypeAlias = tuple[Callable[[str], object], Callable[[], list[str]]]
 """The functions that the `__init__.py` of such a package defines: `__getattr__` and `__dir__`."""
 
 
-def lazy_names(package: str, init: str, *, unlisted: Collection[str] = ()) -> LazyNames:
+def lazy_names(
+    package: str, init: str, *, unlisted: Collection[str] = (), elsewhere: Mapping[str, str] | None = None
+) -> LazyNames:
     """Return the names that the `__init__.pyi` next to the `__init__.py` of a package declares. They are declared
     nowhere else.
 
     Type checkers read the same file. `init` is the `__file__` of the package. Its `__all__`, which a star import reads,
-    contains only the names whose extra is installed, without those in `unlisted`.
+    contains only the names whose extra is installed, without those in `unlisted`. `elsewhere` says what to write
+    instead of names of other systems; their error is an `ImportError`, because `from … import` hides the words of an
+    `AttributeError`.
     """
     declaration = Path(init).with_suffix(".pyi").read_text(encoding="utf-8")
     modules = {
@@ -45,6 +49,8 @@ def lazy_names(package: str, init: str, *, unlisted: Collection[str] = ()) -> La
     def attribute(name: str) -> object:
         if name == "__all__":
             return [each for each in names if each not in unlisted and is_installed(each)]
+        if elsewhere is not None and name in elsewhere:
+            raise ImportError(f"{package} has no {name}: {elsewhere[name]}", name=package)
         if name not in modules:
             message = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(message)

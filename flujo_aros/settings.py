@@ -212,7 +212,8 @@ def _sentence(error: ValidationError, folder: Path) -> str:
     for detail in error.errors(include_url=False):
         name = ".".join(str(part) for part in detail["loc"])
         if detail["type"] == "extra_forbidden":
-            lines.append(f"{folder}: unknown setting {name!r}{nearest(name, _known())}")
+            hint = "; leave out `aros.`, as in [repair]" if name == "aros" else nearest(name, _known())
+            lines.append(f"{folder}: unknown setting {name!r}{hint}")
             continue
         where = f"the setting {name} in {folder}"
         if (group := _variable(name.partition(".")[0])) in variables:  # {"max_attempts": 1}

@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import pkgutil
+import re
 import sys
 from collections.abc import Iterator
 from types import ModuleType
@@ -116,6 +117,21 @@ def test_the_public_names_are_pinned() -> None:
 def test_a_star_import_leaves_the_field_of_pydantic_alone() -> None:
     assert sorted({*flujo_aros.__all__, "Field"}) == sorted(PUBLIC)
     assert "Field" not in flujo_aros.__all__
+
+
+def test_the_error_for_a_name_of_another_system_says_what_to_write() -> None:
+    with pytest.raises(ImportError, match=r"^flujo_aros has no StructuredOutputError: catch OutputError$"):
+        exec("from flujo_aros import StructuredOutputError")  # noqa: S102 - as written, it is an error to type checkers
+    with pytest.raises(AttributeError, match=r"^Output has no 'object'; write Output\.tagged\(tag, type\) for JSON"):
+        _ = getattr(flujo_aros.Output, "object")  # noqa: B009 - type checkers know that it does not exist
+    with pytest.raises(AttributeError, match=r"^Output has no 'tagd'; did you mean 'tagged'\?$"):
+        _ = getattr(flujo_aros.Output, "tagd")  # noqa: B009
+
+
+def test_what_to_write_instead_of_the_names_of_other_systems_exists() -> None:
+    for instead in vars(flujo_aros)["_ELSEWHERE"].values():
+        for name in re.findall(r"\b(?:[A-Z]\w+|read|fold)\b", instead):
+            assert name in PUBLIC
 
 
 @pytest.mark.parametrize("name", PUBLIC)

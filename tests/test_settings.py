@@ -121,6 +121,7 @@ def test_an_error_in_the_environment_is_one_sentence_that_names_the_place(monkey
             "[repair]\nmax_atempts = 1\n",
             "unknown setting 'repair.max_atempts'; did you mean 'repair.max_attempts'",
         ),
+        ("aros.toml", "aros.enabled = true\n", r"unknown setting 'aros'; leave out `aros\.`, as in \[repair\]$"),
         ("aros.toml", "repair = [", "aros.toml cannot be read"),
         ("pyproject.toml", "[tool]\naros = 3\n", "must be a table"),
         ("aros.toml", "enabled = 'perhaps'\n", "the setting enabled in .* is 'perhaps': expected true or false$"),

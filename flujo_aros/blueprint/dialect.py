@@ -32,6 +32,7 @@ def _kind(meant: str, words: str = "") -> Hint:
     return Hint(f"; {words or f'write `kind: {meant}`'}", Suggestion("", meant, sure=True))
 
 
+_SETTINGS: Final = "settings of a project are in aros.toml or the environment, such as AROS_REPAIR__MAX_ATTEMPTS"
 OTHER_KINDS: Final[Mapping[str, Hint]] = _table(
     {
         "python function callable code tool": _kind(
@@ -79,8 +80,8 @@ OTHER_KEYS: Final[Mapping[str, Hint]] = _table(
         "with": "write `input`",
         "timeout-minutes": "write `timeout`, in seconds",
         "output output_key save_as result outputs": (
-            "`output_schema` describes the value of a step, `steps.NAME.output` reads it, and `sink_to` "
-            "puts it into the context"
+            "`output_schema` describes the value of a step, `steps.NAME.output` reads it, `sink_to` puts it into the "
+            "context, and `contract: tagged:TAG` says that it is between tags"
         ),
         "retry max_retries": _key("retries"),
         "schema output_type response_model": _key("output_schema"),
@@ -94,13 +95,20 @@ OTHER_KEYS: Final[Mapping[str, Hint]] = _table(
         ),
         "retry_delay retry_delay_seconds backoff": "`retries` waits longer before each repetition",
         "question": "write `kind: hitl` with `message`",
+        "required_output": "write `contract: {block: KEY, required: [KEY, …]}`",
+        "may_emit output_extra_fields": (
+            "write `contract: {event: [KIND, …], fields: [NAME, …]}`, or `kind: ensemble` with it in the `cast`"
+        ),
+        "persona subscribes_to": "write `kind: ensemble` with it in the `cast`",
     }
 )
 """Keys of steps in other tools, and what to write instead."""
 AGENT_KEYS: Final[Mapping[str, Hint]] = _table(
     {
         "instructions system prompt": _key("system_prompt"),
-        "role goal backstory description": _key("system_prompt", sure=False),
+        "role goal backstory description persona": _key("system_prompt", sure=False),
+        "required_output": "write `contract: {block: KEY, required: [KEY, …]}` in the step",
+        "may_emit output_extra_fields subscribes_to": "write a step of `kind: ensemble` with it in the `cast`",
         "schema output_type response_format response_model": _key("output_schema"),
         "output": _key("output_schema", sure=False),
         "input_schema input_type": "an agent takes any input; `output_schema` is its answer",
@@ -131,9 +139,17 @@ FILE_KEYS: Final[Mapping[str, Hint]] = _table(
         "models llms actors": _key("agents", sure=False),
         "edges entry_point": "steps run in order; `kind: conditional` branches, and `kind: loop` repeats",
         "interrupt_before interrupt_after": "write a step of `kind: hitl` where the run waits for a person",
+        "aros settings repair": _SETTINGS,
     }
 )
 """Keys of a whole file in other tools, with their counterparts here."""
+PROCESSING_KEYS: Final[Mapping[str, Hint]] = _table(
+    {
+        "repair": f"write `stages: [{{stage: llm_repair, attempts: 1}}, …]`; {_SETTINGS}",
+        "degrade_on_unexpected_behavior schema_simplify streaming telemetry": _SETTINGS,
+    }
+)
+"""Keys under `processing:` that are settings of a project, and what to write instead."""
 BODY_KEYS: Final[Mapping[str, Hint]] = _table(
     {
         "steps do": _key("body"),

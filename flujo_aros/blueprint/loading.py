@@ -23,7 +23,7 @@ from pydantic_core import ErrorDetails
 from flujo_aros import host
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.blocks import BLOCKS, Block
-from flujo_aros.blueprint.dialect import AGENT_KEYS, BODY_KEYS, FILE_KEYS, IN_KIND, OTHER_KEYS
+from flujo_aros.blueprint.dialect import AGENT_KEYS, BODY_KEYS, FILE_KEYS, IN_KIND, OTHER_KEYS, PROCESSING_KEYS
 from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, TOO_MANY, Node, parse_document
 from flujo_aros.blueprint.environment import Chosen, rejected_endpoint
 from flujo_aros.blueprint.files import not_utf8, why_unread
@@ -78,7 +78,7 @@ def unknown_key(kind: type[Any], detail: ErrorDetails) -> Hint:
     owner = owner_of(kind, path)
     start = f"unknown key {key!r}"
     keys = list(hints_of(owner))
-    others: dict[str, Hint] = {}
+    others = {**PROCESSING_KEYS} if "structured_output" in keys and key in PROCESSING_KEYS else {}
     if "system_prompt" in keys:
         others = {**AGENT_KEYS}
     elif len(path) == 1 and "agents" in keys and "steps" in keys:

@@ -320,6 +320,8 @@ def _agent_step(step: Step) -> dict[str, Any]:
             "schema_hash": contract.fingerprint,
             "schema": contract.json_schema,
             "type": facts.type_name,
+            "mode": contract.mode,
+            **contract.where(),
         },
         "ladder": None if facts.ladder is None else facts.ladder.model_dump(mode="json"),
     }
@@ -453,7 +455,8 @@ def _contract_words(step: dict[str, Any]) -> str:
     source = contract["source"] + (" (the step has no schema of its own)" if contract["promoted"] else "")
     if contract["type"] is not None:
         return f"{contract['type']}, which is imported when the run starts, from {source}"
-    return f"{_shape_words(contract['schema'])}, from {source}, hash {contract['schema_hash']}"
+    place = f" between <{contract['tag']}> and </{contract['tag']}>" if "tag" in contract else ""
+    return f"{_shape_words(contract['schema'])}{place}, from {source}, hash {contract['schema_hash']}"
 
 
 def _shape_words(schema: dict[str, Any]) -> str:

@@ -34,7 +34,7 @@ from flujo_aros.contract.schema import JsonSchema, Shape
 from flujo_aros.contract.validators import Invalid, SchemaValues, TypeValues, Valid, Values, Verdict, fingerprint
 from flujo_aros.errors import ContractError
 from flujo_aros.outcome import Issue, Risk
-from flujo_aros.spelling import short, short_value
+from flujo_aros.spelling import nearest, short, short_value
 
 JsonObject = dict[str, Any]
 
@@ -454,7 +454,23 @@ Contract: TypeAlias = JsonContract[T_co]
 ContractLike: TypeAlias = Contract[T_co] | type[T_co] | TypeAdapter[T_co] | JsonSchema | bool
 
 
-class Output:
+class _Forms(type):
+    if not TYPE_CHECKING:  # type checkers report unknown forms themselves
+
+        def __getattr__(cls, name: str) -> object:
+            hint = _OTHER_FORMS.get(name) or nearest(name, _OPTIONS)
+            raise AttributeError(f"Output has no {name!r}{hint}")
+
+
+_OTHER_FORMS: Final = {
+    "object": "; write Output.tagged(tag, type) for JSON between tags, or Output.json(type)",
+    "array": "; write Output.tagged(tag, list[type]) for JSON between tags, or Output.json(list[type])",
+    "string": "; write Output.text(tag)",
+}
+"""Names of other systems, and what to write instead."""
+
+
+class Output(metaclass=_Forms):
     """Creates contracts: each defines the place of the payload and the requirements for its value."""
 
     @overload

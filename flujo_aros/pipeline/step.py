@@ -372,6 +372,8 @@ def _like(step: Step) -> tuple[Any, SchemaSource | None]:
         return step.contract, "contract"
     if step.processing.schema is not None:
         return step.processing.schema, "processing"
+    if step.contract is not None and not step.contract.takes_schema:
+        return None, "contract"
     if step.processing.structured_output == "off":
         return None, None
     if isinstance(step.agent, AgentSpec) and step.agent.output_schema is not None:
@@ -412,7 +414,7 @@ def _contract(step: Step, like: Any) -> Contract[Any] | None:
     where = step.contract if isinstance(step.contract, WrittenContract) else None
     if where is None and (like is None or _any_text(like)):
         return None
-    made = compile_contract(like) if where is None else where.contract(like if where.takes_schema else None)
+    made = compile_contract(like) if where is None else where.contract(like)
     ceiling, wanted = step.processing.ceiling, step.processing.conversions
     if wanted is not None and isinstance(like, dict) and isinstance(made.values, SchemaValues):
         values = copy.copy(made.values)
@@ -713,8 +715,9 @@ class Step(TakesInput[T_co]):
         if isinstance(self.contract, str):
             object.__setattr__(self, "contract", written_contract(self.contract))
         where = isinstance(self.contract, WrittenContract)
-        if self.contract is not None and self.processing.schema is not None and not where:
-            raise UsageError(f"step {self.name!r} has both a contract and processing.schema; use only one of them")
+        takes_schema = isinstance(self.contract, WrittenContract) and self.contract.takes_schema
+        if self.contract is not None and self.processing.schema is not None and not takes_schema:
+            self.refuse("the contract and the schema of the step both define the value; use only one", "contract")
         own = self.agent.output_schema if isinstance(self.agent, AgentSpec) else None
         for like in (None if where else self.contract, self.processing.schema, own):
             if like is not None and type_reference(like) is None:

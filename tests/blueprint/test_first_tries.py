@@ -11,6 +11,7 @@ NOT_A_STEP = (
     "`uses` takes agents.NAME or package.module:name, not the step 'steps.s'; "
     "the value of a step is {{ steps.s.output }}, for an `input`"
 )
+SETTINGS = "settings of a project are in aros.toml or the environment, such as AROS_REPAIR__MAX_ATTEMPTS"
 STEP = "steps: [{name: s, uses: agents.a}]\n"
 
 
@@ -69,6 +70,32 @@ STEP = "steps: [{name: s, uses: agents.a}]\n"
             " uses: agents.a}]}}]",
             ["exit of step 'l', column 18: not an expression: write and instead of &&"],
         ),
+        (
+            AGENT + "steps: [{name: s, uses: agents.a, required_output: {block_key: thoughts}}]",
+            ["unknown key 'required_output'; write `contract: {block: KEY, required: [KEY, …]}`"],
+        ),
+        (
+            AGENT + "steps: [{name: s, uses: agents.a, may_emit: [a.b]}]",
+            [
+                (
+                    "unknown key 'may_emit'; write `contract: {event: [KIND, …], fields: [NAME, …]}`, or `kind: "
+                    "ensemble` with it in the `cast`"
+                )
+            ],
+        ),
+        (
+            AGENT
+            + "steps: [{name: s, uses: agents.a, processing: {repair: {max_attempts: 1}, schema_simplify: true}}]",
+            [
+                f"unknown key 'repair'; write `stages: [{{stage: llm_repair, attempts: 1}}, …]`; {SETTINGS}",
+                f"unknown key 'schema_simplify'; {SETTINGS}",
+            ],
+        ),
+        (
+            AGENT + "steps: [{name: s, uses: agents.a, contract: 'block:k', output_schema: {type: array}}]",
+            ["step 's': the contract and the schema of the step both define the value; use only one"],
+        ),
+        (AGENT + STEP + "aros: {repair: {max_attempts: 1}}\n", [f"unknown key 'aros'; {SETTINGS}"]),
     ],
     ids=[
         "agents",
@@ -83,6 +110,11 @@ STEP = "steps: [{name: s, uses: agents.a}]\n"
         "uses",
         "iterable_input",
         "operator",
+        "block",
+        "event",
+        "processing",
+        "two-schemas",
+        "settings",
     ],
 )
 def test_an_error_says_what_to_write(text: str, said: list[str]) -> None:
@@ -169,6 +201,7 @@ def test_a_function_of_a_module_called_steps_is_not_taken_for_a_step() -> None:
             "mcp_servers: [{command: npx}]",
             "unknown key 'mcp_servers'; write `capabilities: [{MCP: {url: …}}]`; an agent",
         ),
+        ("required_output: {block_key: k}", "unknown key 'required_output'; write `contract: {block: KEY, required: ["),
         ("tools: [shop.tools.find]", "a tool is package.module:name, not 'shop.tools.find'; write shop.tools:find"),
     ],
     ids=[
@@ -185,6 +218,7 @@ def test_a_function_of_a_module_called_steps_is_not_taken_for_a_step() -> None:
         "prompt",
         "spec",
         "mcp",
+        "block",
         "tool",
     ],
 )

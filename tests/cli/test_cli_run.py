@@ -359,6 +359,16 @@ def test_contract_of_the_step_wins_and_enforcement_off_has_none(aros: Aros, shop
     assert "none: enforcement is off" in text
 
 
+def test_plan_says_where_the_payload_is_and_what_it_must_be(aros: Aros, shop: Path) -> None:
+    written = {"tagged:note": "object {priority, note?} between <note> and </note>, from agent.output_schema"}
+    written |= {"block:plan,next": "object {plan, next}, from step.contract"}
+    written |= {"event:a.b": "object {kind, text}, from step.contract"}
+    for contract, words in written.items():
+        step = {"name": "a", "uses": "agents.sorter", "input": "<note>", "contract": contract}
+        (shop / "place.yaml").write_text(json.dumps({**TRIAGE, "steps": [step]}))
+        assert words in " ".join(aros("plan", "place.yaml").stdout.split())
+
+
 def test_plan_shows_only_the_differences_of_further_readings(aros: Aros, shop: Path) -> None:
     reading = {"name": "read", "uses": "agents.sorter", "input": "{{ input }}"}
     agree = {"kind": "agree", "name": "both", "wordings": 2, "reading": reading}

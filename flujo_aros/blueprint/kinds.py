@@ -31,7 +31,14 @@ from flujo_aros.blueprint.references import (
     template_literal,
 )
 from flujo_aros.contract import WrittenContract, written_contract
-from flujo_aros.ensemble.manifest import DEFAULT_PROFILE, Manifest, no_emitter_hint, read_manifest, wrong_kind
+from flujo_aros.ensemble.manifest import (
+    DEFAULT_PROFILE,
+    Manifest,
+    no_emitter_hint,
+    read_manifest,
+    unheard_input,
+    wrong_kind,
+)
 from flujo_aros.errors import ContractError, FilterError, Hint, Suggestion, TemplateError, UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
@@ -387,6 +394,8 @@ def _ensemble(making: Making, block: Any) -> dict[str, Any] | None:
     for manifest, node in zip(members, nodes, strict=True):
         what = f"agent {manifest.name!r} waits for events that are never emitted"
         _doubt_kinds(making, what, manifest.subscribes_to, node.members.get("subscribes_to", node), members)
+    if (given := making.member("input")) is not None and (unheard := unheard_input(members)) is not None:
+        making.loading.warn(given.place, unheard)
     for key in ("stop_on", "stop"):
         stops = making.member(key) or making.node
         kinds = [str(each.value) for each in stops.elements or ([] if stops is making.node else [stops])]

@@ -54,6 +54,7 @@ from flujo_aros.cli.screen import (
     worded,
 )
 from flujo_aros.cli.shown import new_mask
+from flujo_aros.ensemble.manifest import unheard_input
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.ensemble.views import render_stats
 from flujo_aros.errors import BlueprintError, UsageError
@@ -142,6 +143,10 @@ def ensemble_command(options: commands.Ensemble) -> None:
     pipeline = with_options(load_to_run(options), options.blueprint, **own)
     check_ready(options.blueprint, pipeline)
     text = args.given_input(options.sources[0]) if options.sources else ""
+    if options.sources and isinstance(first := pipeline.steps[0], Ensemble):
+        unheard = unheard_input(first.manifests)
+        if unheard is not None:
+            say(f"--input: {unheard}")
 
     run, stream = partial(Runner.run, input=text), partial(Runner.stream, input=text)
     result = execute(options.blueprint, pipeline, run, stream, as_json=options.as_json)

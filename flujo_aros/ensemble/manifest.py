@@ -129,6 +129,13 @@ def no_emitter_hint(kind: str, manifests: Iterable[Manifest]) -> Hint | None:
     return nearest(kind, emitted).after(f"no agent in the cast emits {kind!r}")
 
 
+def unheard_input(manifests: Iterable[Manifest]) -> str | None:
+    """Return a warning if no agent in the cast sees the input of the run."""
+    if any("run.started" in each.subscribes_to for each in manifests):
+        return None
+    return "no agent in the cast sees the input; add run.started to the `subscribes_to` of one"
+
+
 def read_manifest(given: Manifest | dict[str, Any] | str | Path) -> Manifest:
     """Read a manifest from a `Manifest`, a mapping, or the path of a YAML file. Raises `UsageError`."""
     if isinstance(given, Manifest):

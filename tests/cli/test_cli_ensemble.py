@@ -42,6 +42,14 @@ def test_a_log_with_an_ended_run_is_shown_without_any_call(aros: Aros, tmp_path:
     assert (value["reason"], value["turns"], value["missing"]) == ("quiet", 2, ["judge.verdict"])
 
 
+def test_an_input_that_no_agent_sees_is_reported(aros: Aros, tmp_path: Path) -> None:
+    (tmp_path / "wood.yaml").write_text(BLUEPRINT.replace("run.started", "user.injected"))
+    played(tmp_path / "wood.sqlite")
+    told = "--input: no agent in the cast sees the input"
+    assert told in aros("ensemble", "wood.yaml", "--log", "wood.sqlite", "--input", "A clearing at dusk.").stderr
+    assert told not in aros("ensemble", "wood.yaml", "--log", "wood.sqlite").stderr
+
+
 def test_the_log_of_a_finished_run_needs_no_weights(aros: Aros, tmp_path: Path) -> None:
     """A finished run makes no model call, so no weights are needed; a run with turns left needs them."""
     (tmp_path / "wood.yaml").write_text(BLUEPRINT.replace("smollm2", "./missing.gguf"))

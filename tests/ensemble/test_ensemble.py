@@ -905,6 +905,13 @@ steps:
     )
 
 
+def test_an_input_that_no_agent_sees_is_a_warning_at_its_place() -> None:
+    unheard = STOPPING.replace("STOP", "[judge.verdict]\n    input: A clearing at dusk.")
+    assert parse_blueprint(unheard).warnings == ()
+    (warning,) = parse_blueprint(unheard.replace("run.started", "user.injected")).warnings
+    assert "8:12: no agent in the cast sees the input; add run.started to the `subscribes_to` of one" in str(warning)
+
+
 def test_a_manifest_can_be_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "owl.yaml"
     file.write_text("name: owl\npersona: An owl.\nsubscribes_to: [run.started]\nmay_emit: [agent.spoke]\n")

@@ -53,7 +53,7 @@ class Configured(BaseModel):
 
     def _require_usable(self) -> None:
         """Raise `UsageError` for a value that cannot be used, of which only a constructor knows that a caller wrote
-        it; a blueprint reports it itself, at its place.
+        it; a blueprint reports it itself, at its position.
         """
 
     # pydantic marks its own `__init__` in this way, so validation does not call this one

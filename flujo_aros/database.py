@@ -147,7 +147,7 @@ def make_tables(
     """Create the tables, of which one has the column with their version. Tables of an earlier version are upgraded.
 
     Raises `UsageError` if theirs is newer than the one that is `known`; or older, if `earlier` says what to do then.
-    Without `create`, also for a database without these `contents`, which is left as it is.
+    Without `create`, it is also raised for a database without these `contents`, which is left unchanged.
     """
     where = f"the database {shown(engine.url)}"
     with engine.begin() as connection:
@@ -244,7 +244,7 @@ def _prepare_file(url: URL, noun: str, missing: str | None) -> None:
     file = Path(str(url.database))
     if missing is not None and not file.exists():
         raise UsageError(f"there is no {noun} at {file}: {missing}")
-    with file_errors(f"the {noun} {file} cannot be created", "; name a file in another place"):
+    with file_errors(f"the {noun} {file} cannot be created", "; name a file in another folder"):
         make_folder_of(file)
         new = make_private(file)
     if not new:
@@ -264,7 +264,7 @@ def _keep_private(file: Path, noun: str) -> None:
 def _log_ahead(connection: sqlite3.Connection, deadline: float) -> None:
     """Switch to the write-ahead log, so that readers and the writer do not wait for each other.
 
-    If another process is switching a new file at this moment, SQLite refuses at once, whatever its `busy_timeout`.
+    If another process is switching a new file at this moment, SQLite refuses immediately, whatever its `busy_timeout`.
     """
     while True:
         try:

@@ -2,7 +2,7 @@
 
 ArosError
 ├── UsageError(ArosError, ValueError)   before any model call: invalid arguments or configuration
-│   ├── ContractError                   a contract that cannot be compiled; names the place in the schema
+│   ├── ContractError                   a contract that cannot be compiled; names the location in the schema
 │   ├── BlueprintError                  a blueprint that cannot be loaded; carries findings with line and column
 │   ├── TemplateError                   an input template that uses an unknown name
 │   │   └── FilterError                 or an unknown filter
@@ -115,7 +115,7 @@ class UsageError(ArosError, ValueError):
 
 @contextmanager
 def file_errors(what: str, hint: str = "") -> Generator[None]:
-    """Raise an `OSError` of the block as a `UsageError` that says what is impossible, and why."""
+    """Re-raise an `OSError` raised in the block as a `UsageError` that says what is impossible, and why."""
     try:
         yield
     except OSError as error:
@@ -237,7 +237,7 @@ def raised_words(error: BaseException) -> str:
 
 
 def other_release(what: str, found: int, known: int, *, earlier: str) -> UsageError:
-    """Return the error about stored data of another format than the one that is `known`; `earlier` says what to do if
+    """Return the error about stored data in a format other than the one that is `known`; `earlier` says what to do if
     an earlier release has written it.
     """
     when, cure = ("a later", "upgrade with: pip install -U flujo_aros") if found > known else ("an earlier", earlier)

@@ -109,7 +109,7 @@ class RunStarted(_Emitted):
 
 
 NEVER_STARTED: Final = "an earlier step ended the run"
-"""The reason why a step was skipped that the run did not get to."""
+"""The reason why a step that the run did not reach was skipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ class FunctionCalled(_Emitted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStarted(_Emitted):
-    """A run of an agent with the capability `Aros` began; outside a pipeline it is the outermost scope.
+    """A run of an agent with the `Aros` capability began; outside a pipeline it is the outermost scope.
 
     `secrets` are values from its dependencies that observers must mask, recognized by their names or types.
     """
@@ -341,7 +341,7 @@ Event: TypeAlias = (
 class Observer(Protocol):
     """A callable that receives each event. It must not raise and must return quickly.
 
-    For a started event it may return a context manager: it is entered at once and left when the pair is finished,
+    For a started event it may return a context manager: it is entered immediately and left when the pair is finished,
     so that spans nest.
     """
 

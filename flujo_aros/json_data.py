@@ -1,4 +1,4 @@
-"""JSON helpers for every layer: types of values, places in a value, the `$ref`s of a schema, the escapes of strings."""
+"""JSON helpers for every layer: types of values, paths in a value, the `$ref`s of a schema, the escapes of strings."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def follow_refs(schema: object, root: object) -> dict[str, Any]:
 
 
 def schemas_in(schema: object, place: Place = ()) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """Yield a schema and every schema in it, each with its place.
+    """Yield a schema and every schema in it, each with its location.
 
     >>> [place for place, _ in schemas_in({"properties": {"name": {}}, "anyOf": [{}]})]
     [(), ('properties', 'name'), ('anyOf', 0)]
@@ -127,7 +127,7 @@ def schemas_in(schema: object, place: Place = ()) -> Iterator[tuple[Place, dict[
 
 
 def inner_schemas(schema: dict[str, Any]) -> Iterator[tuple[Place, object]]:
-    """Yield the values directly inside a schema where JSON Schema expects a schema, each with its place."""
+    """Yield the values directly inside a schema where JSON Schema expects a schema, each with its location."""
     for word, inner in schema.items():
         if word in SCHEMAS_BY_NAME and is_dict(inner):
             yield from (((word, name), each) for name, each in inner.items())
@@ -360,7 +360,7 @@ def with_value(whole: Any, place: Place, value: Any) -> Any:
 
 
 def value_at(whole: Any, place: Place, nowhere: object = None) -> Any:
-    """Return the value at a place, or `nowhere` if there is no such place."""
+    """Return the value at a location, or `nowhere` if there is no such location."""
     for part in place:
         if is_dict(whole) and part in whole:
             whole = whole[str(part)]
@@ -372,7 +372,7 @@ def value_at(whole: Any, place: Place, nowhere: object = None) -> Any:
 
 
 def can_hold(whole: Any, place: Place) -> bool:
-    """Return whether a value can be set at this place: its container exists and has the right type."""
+    """Return whether a value can be set at this location: its container exists and has the right type."""
     if not place:
         return True
     holder = value_at(whole, place[:-1])

@@ -75,8 +75,8 @@ class Reason(StrEnum):
 class Repair:
     """One named edit between the text and the value.
 
-    `path` is the place in the value (`$.items[2].price`) and `span` the range of characters that were edited. `before`
-    is the model's text and `after` its replacement (both cut at 80 characters).
+    `path` is the location in the value (`$.items[2].price`) and `span` the range of characters that were edited.
+    `before` is the model's text and `after` its replacement (both cut at 80 characters).
     """
 
     code: str
@@ -446,7 +446,7 @@ def rejection_of(outcome: Outcome[Any] | None) -> Rejected | None:
 
 
 def reason_words(rejected: Rejected) -> str:
-    """Return the reason of a rejection and what it means, in one line that quotes nothing from the reply."""
+    """Return the reason for a rejection and what it means, in one line that quotes nothing from the reply."""
     contested = any(issue.code == "contested" for issue in rejected.issues)
     disagreement = "the readings do not agree, too few returned a value, or the input does not state it"
     return f"{rejected.reason.value}: {disagreement if contested else _REASON_WORDS[rejected.reason]}"

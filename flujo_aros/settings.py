@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RepairSettings(Configured):
-    """Settings of the stage `llm_repair`."""
+    """Settings of the `llm_repair` stage."""
 
     max_attempts: int = Field(default=2, ge=0, le=10)
     """The number of times that the stage may ask a model to repair an output; 0 turns it off."""
@@ -109,7 +109,7 @@ class Settings(Configured):
 
 
 OFF: Final = "off"
-"""The value of the setting `journal` that turns it off."""
+"""The value of the `journal` setting that turns it off."""
 DEFAULT_JOURNAL: Final = "sqlite:///.aros/runs.sqlite"
 """The journal of a folder, unless the setting names another."""
 _SWITCHES: Final[Mapping[str, str | None]] = {

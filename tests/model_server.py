@@ -1,4 +1,4 @@
-"""A local server with OpenAI's API, for tests of the command line without a key."""
+"""A local server with OpenAI's API, for tests of the command line without an API key."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ from flujo_aros.cli.__main__ import main; main()
 def test_the_command_says_in_one_line_which_extra_it_needs(absent: str) -> None:
     code = "import sys; sys.argv = ['aros', 'lint', '.']\nfrom flujo_aros.cli.__main__ import main; main()"
     result = python(code, absent=absent)
-    assert result.stderr == "the command aros needs an extra: pip install 'flujo_aros[pipelines]'\n"
+    assert result.stderr == "the aros command needs an extra: pip install 'flujo_aros[pipelines]'\n"
     assert (result.stdout, result.returncode) == ("", 2)
 
 
@@ -180,4 +180,4 @@ def test_the_wheel_brings_at_most_eight_packages_and_40_megabytes(tmp_path: Path
     assert size() - empty <= 40_000_000
     run(venv / "bin" / "python", "-c", "from flujo_aros import read; assert read('[1,]', list[int]).value == [1]")
     refused = subprocess.run([venv / "bin" / "aros"], capture_output=True, text=True, check=False, env=environment)
-    assert refused.stderr == "the command aros needs an extra: pip install 'flujo_aros[pipelines]'\n"
+    assert refused.stderr == "the aros command needs an extra: pip install 'flujo_aros[pipelines]'\n"

@@ -1,6 +1,6 @@
 """The words of flujo and of other tools: their kinds of steps, keys and built-ins, and what to write instead.
 
-This module has only tables. `kinds` translates flujo's old places and short forms while it builds the steps; all later
+This module has only tables. `kinds` translates flujo's old keys and short forms while it builds the steps; all later
 code uses a single language, that of `blocks`.
 """
 
@@ -62,9 +62,7 @@ OTHER_KEYS: Final[Mapping[str, Hint]] = _table(
         "type": _key("kind", sure=False),
         "steps do tasks": "write `body` under `loop:` or `map:`, or a list under `branches:`",
         "as": "in the body of a map the element is `item`",
-        "shell command script http code": (
-            "only functions do other work than models: write `uses: package.module:function`"
-        ),
+        "shell command script http code": ("only a function can do this: write `uses: package.module:function`"),
         "workflow pipeline blueprint": "name the file under `imports:`, and write `uses: imports.NAME`",
         "on_error on_failure continue-on-error": "write `fallback`, a step that runs instead of one that failed",
         "over items for_each foreach": "write `kind: map` with `iterable_input` under `map:`",
@@ -93,7 +91,7 @@ OTHER_KEYS: Final[Mapping[str, Hint]] = _table(
         "human_in_the_loop human_input requires_approval interrupt_before interrupt_after": (
             "write a step of `kind: hitl` where the run waits for a person"
         ),
-        "retry_delay retry_delay_seconds backoff": "`retries` waits longer before each repetition",
+        "retry_delay retry_delay_seconds backoff": "`retries` waits longer before each attempt",
         "question": "write `kind: hitl` with `message`",
         "required_output": "write `contract: {block: KEY, required: [KEY, …]}`",
         "may_emit output_extra_fields": (
@@ -113,7 +111,7 @@ AGENT_KEYS: Final[Mapping[str, Hint]] = _table(
         "output": _key("output_schema", sure=False),
         "input_schema input_type": "an agent takes any input; `output_schema` is its answer",
         "temperature top_p max_tokens seed": "write it under `model_settings:`",
-        "memory": "write `use_history: true` at the step",
+        "memory": "write `use_history: true` on the step",
         "deps_schema deps_type deps": "deps come from the run: `Runner.run(…, deps=…)`, or --deps on the command line",
         "end_strategy tool_timeout metadata json_schema_path": (
             "only an agent built in Python has it: `uses: package.module:agent`"

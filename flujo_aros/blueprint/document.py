@@ -39,7 +39,7 @@ _NO_VALUE: Final = "this key has no `:` and no value"
 _OPEN_QUOTE: Final = "this quote is never closed"
 _OPEN_BRACKET: Final = "this bracket is never closed"
 _AT_BEGINNING: Final = (_NO_VALUE, _OPEN_QUOTE, _OPEN_BRACKET)
-"""The meanings that refer to the place where a construct begins."""
+"""The meanings that refer to the position where a construct begins."""
 _MEANINGS: Final = {
     r"a tab character|cannot start any token.*\n\t": "this is a tab; indent with spaces",
     r"cannot start any token.*\n(?P<it>.)": "a string cannot begin with {it}; put it in quotes",
@@ -69,7 +69,7 @@ _PATTERNS: Final = {re.compile(pattern, re.DOTALL): words for pattern, words in 
 
 
 def syntax_words(message: str, at: str = "", *, beside: bool = False, behind: bool = False) -> tuple[str, bool]:
-    """Return the plain meaning of a parser error, and whether it refers to the place where the construct begins.
+    """Return the plain meaning of a parser error, and whether it refers to the position where the construct begins.
 
     `at` is the text where the parser stopped. `beside` means that it stopped in the column of what it was reading,
     `behind` that it did not stop at the beginning of a line.
@@ -163,8 +163,8 @@ class Node:
             waiting += [*node.members.values(), *node.elements]
 
     def ends(self) -> dict[tuple[int, int], Place]:
-        """Return the end of each key and value by its start. If a key and a mapping begin at the same place, the key's
-        end is used.
+        """Return the end of each key and value by its start. If a key and a mapping begin at the same position, the
+        key's end is used.
         """
         found: dict[tuple[int, int], Place] = {}
         for node in self.walk():
@@ -219,11 +219,11 @@ class Node:
         return here
 
     def at(self, path: Sequence[str | int]) -> Place:
-        """Return the place of the node at this path, or of its nearest existing ancestor."""
+        """Return the position of the node at this path, or of its nearest existing ancestor."""
         return self.nearest(path).place
 
     def key_at(self, path: Sequence[str | int]) -> Place:
-        """Return the place of the key at the end of this path, or of its nearest existing ancestor."""
+        """Return the position of the key at the end of this path, or of its nearest existing ancestor."""
         here = self.nearest(path[:-1])
         return here.keys.get(str(path[-1]), here.place) if path else here.place
 

@@ -257,8 +257,8 @@ class Chosen:
                 raise UsageError(f"the blueprint has no agent or model called {name!r}{near}")
 
     def put_into(self, root: Node, note: Callable[[Place, str], None], unneeded: Callable[[Place], None]) -> Node:
-        """Return the blueprint with the chosen models instead of its own. `unneeded` gets the place of each model that
-        is replaced, or listed in a profile and not used.
+        """Return the blueprint with the chosen models instead of its own. `unneeded` gets the position of each model
+        that is replaced, or listed in a profile and not used.
         """
         profile = self._profile(root, note)
         listed = root.members.get("profiles")

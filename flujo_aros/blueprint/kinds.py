@@ -652,7 +652,7 @@ def _check_input(making: Making) -> None:
         making.loading.note(source.place, error)
 
 
-# The short forms and the old places of flujo
+# flujo's short forms and old keys
 
 
 _NO_NAME: Final = re.compile(r"[/{}\"'\s]+")

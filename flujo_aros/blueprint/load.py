@@ -1,7 +1,7 @@
 """Blueprints: YAML files that describe a pipeline, loaded into the same objects that Python code creates.
 
 Loading only parses. Nothing is imported and nothing is run; a callable needs its module in `allow`, and is imported
-when the pipeline first runs. Every error of a file is reported at once, each with its line and column.
+when the pipeline first runs. All errors of a file are reported together, each with its line and column.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _REFERENCE_SIGN: Final = re.compile(r"(?:agents|imports)\.\w")
 
 def is_blueprint(text: str) -> bool:
     """Return whether a YAML file is a blueprint rather than a file of another tool: whether it has agents, or a step
-    with a `kind` or `uses` of blueprints, or names the schema. Invalid YAML needs a key `agents` or `steps`.
+    with a `kind` or `uses` that blueprints know, or names the schema. Invalid YAML must have a key `agents` or `steps`.
 
     >>> is_blueprint("steps: [{name: a, uses: agents.b}]"), is_blueprint("steps: [{uses: actions/checkout@v4}]")
     (True, False)
@@ -116,7 +116,7 @@ def _belongs_to_step(node: Node) -> bool:
 @dataclass(frozen=True, slots=True)
 class Inspected:
     """Everything known about a blueprint, valid or not. `pipeline` is None if there are `findings`. `steps` has every
-    step, nested ones included, in the order of the text; `agents` the place of each agent by name; `modules` that of
+    step, nested ones included, in the order of the text; `agents` the position of each agent by name; `modules` that of
     each module that would be imported. `warnings` are about keys without effect, `unset` about environment variables
     that the blueprint needs and that are not set.
     """
@@ -162,7 +162,7 @@ class Inspected:
         return replace(self, findings=_sort_problems([*self.findings, *found.values()])) if found else self
 
     def place_of(self, error: UsageError, step: Node) -> Place:
-        """Return the place of an error of this step: what cannot be imported, in the step or its agent, a key of the
+        """Return the position of an error of this step: what cannot be imported, in the step or its agent, a key of the
         step, or the step itself."""
         uses = step.members.get("uses") or step.members.get("agent")
         name = str(uses.value).removeprefix("agents.") if uses is not None else ""
@@ -332,7 +332,7 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
 
 
 class _AnyName(dict[str, Any]):
-    """The agents of a blueprint of which the names are unknown, so that steps may mean one by any name."""
+    """The agents of a blueprint whose agent names are unknown, so that any name may refer to one."""
 
     def __contains__(self, name: object) -> bool:
         return True

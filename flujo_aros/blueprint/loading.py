@@ -66,7 +66,7 @@ _CODES: Final = (
     (re.compile(rf"\.(?:{_TEMPLATES})(?:$|[.\[])"), Code.INVALID_TEMPLATE),
     (re.compile(r"\.(?:uses|agent|agent\.(?:id|path))$"), Code.UNKNOWN_AGENT),
 )
-"""The kind of an error by its place in the blueprint, if its code is not more specific."""
+"""The kind of an error by its position in the blueprint, if its code is not more specific."""
 _LONG: Final = 400
 _LONG_WORD: Final = re.compile(r"\S{200,}")
 
@@ -85,7 +85,7 @@ def unknown_key(kind: type[Any], detail: ErrorDetails) -> Hint:
         others = {**FILE_KEYS}
     elif len(path) == 1 and owner in BLOCKS.values():
         if _is_step(detail["input"]) and key not in _BODIES:
-            return Hint(f"; write `name: {key}`, and beside it the keys below `{key}`").after(start)
+            return Hint(f"; write `name: {key}`, with the keys below `{key}` next to it").after(start)
         others = {**OTHER_KEYS, **{name: hint for each in keys for name, hint in IN_KIND.get(each, {}).items()}}
         if key not in others and (elsewhere := _kind_that_has(key)) is not None:
             return elsewhere.after(start)
@@ -94,7 +94,7 @@ def unknown_key(kind: type[Any], detail: ErrorDetails) -> Hint:
             name: hint for name, hint in BODY_KEYS.items() if hint.suggestion is None or hint.suggestion.meant in keys
         }
     elif len(path) > 1 and kind in BLOCKS.values() and key in kind.model_fields:
-        return Hint(f" here; it belongs to the step, beside `{path[0]}:`").after(start)
+        return Hint(f" here; it belongs to the step, next to `{path[0]}:`").after(start)
     near = nearest(key, keys, closed=True)
     alike = nearest(key, others, closed=True).suggestion if near.suggestion is None else None
     other = alike.meant if alike is not None and alike.sure else key
@@ -110,7 +110,7 @@ def unknown_key(kind: type[Any], detail: ErrorDetails) -> Hint:
 
 def is_misspelt(kind: type[Any], missing: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
     """Return whether a key is only missing because it is misspelt or has another name, or because the keys that belong
-    under it are beside it, which is already reported.
+    under it are next to it, which is already reported.
     """
     if missing["type"] != "missing":
         return False
@@ -150,7 +150,7 @@ def _kind_that_has(key: str) -> Hint | None:
     """Return the kind of step to which a misplaced key belongs."""
     kinds = [kind for kind, block in BLOCKS.items() if key in block.model_fields]
     if kinds == [key]:
-        return Hint(f" here; write `kind: {key}` beside it")
+        return Hint(f" here; write `kind: {key}` next to it")
     if kinds:
         return Hint(f" here; it belongs to kind: {' or '.join(kinds)}")
     inner = [
@@ -227,7 +227,7 @@ def parts_of(schema: Node) -> Iterator[tuple[str, Node]]:
 
 
 def _misspelt_words(schema: Node, *, compiles: bool) -> Iterator[tuple[Place, ContractError]]:
-    """Yield the misspelt words of a schema, each with its place: that of a key, or of a value."""
+    """Yield the misspelt words of a schema, each with its position: that of a key, or of a value."""
     values = compile_schema(schema.plain()).values if compiles else None
     for error in misspelt_of(values) if isinstance(values, SchemaValues) else misspelt_in(schema.plain()):
         is_key = error.suggestion is not None and error.path[-1] == error.suggestion.written
@@ -257,7 +257,7 @@ def _accepts_every_value(schema: Node) -> Iterator[tuple[Place, str]]:
 
 
 def _invalid_parts(schema: Node) -> Iterator[tuple[Place, ContractError]]:
-    """Yield each part of a schema that does not compile, with its place. Each is removed to find the next."""
+    """Yield each part of a schema that does not compile, with its position. Each is removed to find the next."""
     plain = schema.plain()
     for number in range(MAX_FINDINGS):
         try:
@@ -342,8 +342,8 @@ class EnoughError(Exception):
 
 
 _COMMAND: Final = (
-    "a blueprint can only name the `url` of an MCP server; to start one by a command, build the agent in Python, with "
-    "an MCPToolset, and write `uses: package.module:agent`"
+    "a blueprint can only name the `url` of an MCP server; to start one with a command, build the agent in Python, "
+    "with an MCPToolset, and write `uses: package.module:agent`"
 )
 
 
@@ -361,7 +361,7 @@ class Loading:
         self.findings: list[Problem] = []
         self.warnings: list[Problem] = []
         self.unset: list[Problem] = []
-        """The places that need an environment variable that is not set."""
+        """The positions that need an environment variable that is not set."""
         self.environment: dict[str, str] = {}
         """The values from the environment, each with its reference as written."""
         self.doubts: list[Problem] = []
@@ -372,7 +372,7 @@ class Loading:
         self.imports: dict[str, Pipeline | None] = {}
         self.located: list[Located] = []
         self.modules: dict[str, Place] = {}
-        """The modules that would be imported, each with the first place that names it."""
+        """The modules that would be imported, each with the first position that names it."""
 
     def note(self, place: Place | None, what: str | UsageError, code: Code | None = None) -> None:
         """Record an error. Raises `EnoughError` after very many."""
@@ -395,7 +395,7 @@ class Loading:
         self.unset.append(problem(place, what))
 
     def needs_no_variable(self, place: Place) -> None:
-        """Forget the unset variables at this place: its value is not used."""
+        """Forget the unset variables at this position: its value is not used."""
         self.unset[:] = (each for each in self.unset if each.place != place)
 
     def doubt(self, place: Place, what: str | UsageError, code: Code | None = None) -> None:
@@ -409,7 +409,7 @@ class Loading:
     def block(self, kind: type[M], node: Node, plain: Any = None) -> M | None:
         """Return the mapping at this node as a block, with its errors recorded, or None if it cannot be built.
 
-        If the invalid parts can be left out, the block is built without them, so that errors beside them are also
+        If the invalid parts can be left out, the block is built without them, so that errors next to them are also
         recorded.
 
         `plain` replaces the node's own value if a part of it was already replaced.
@@ -668,7 +668,7 @@ class Loading:
             self.note(node.place, refused)
 
     def permit(self, place: Place, what: str, module: str) -> None:
-        """Record an error if this module may not be imported, once for all places that name it."""
+        """Record an error if this module may not be imported, once for all positions that name it."""
         known = module in self.modules
         self.modules.setdefault(module, place)
         if known or is_allowed(module, self.allow):
@@ -729,7 +729,7 @@ class Loading:
         return filled
 
     def other_braces(self, node: Node) -> None:
-        """Warn about `{input}` and `input.name`, which are no templates, and `${{ input }}`, whose `$` is text."""
+        """Warn about `{input}` and `input.name`, which are not templates, and `${{ input }}`, whose `$` is text."""
         for each in node.walk():
             text = each.value if isinstance(each.value, str) else ""
             if _BARE.fullmatch(text) is not None:
@@ -839,7 +839,7 @@ def not_a_step(element: object) -> str:
 
 
 def problem(place: Place | None, what: str | UsageError, code: Code | None = None) -> Problem:
-    """Return a problem of a blueprint, from a message or an exception; without a code, its place
+    """Return a problem of a blueprint, from a message or an exception; without a code, its position
     determines its kind.
     """
     path = place.path if place is not None else ""

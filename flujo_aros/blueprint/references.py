@@ -56,7 +56,7 @@ class Unready(PipelineStep):
 
     @property
     def problem(self) -> Problem:
-        """The reason why the step cannot run, with its place."""
+        """The reason why the step cannot run, with its position."""
         return Problem(f"step {self.name!r} cannot run: {self.why}", self.place)
 
     def prepare(self) -> None:
@@ -287,8 +287,8 @@ def name_of(node: Node, index: int) -> str:
 
 
 def place_of(node: Node, key: str, suggestion: Suggestion | None = None) -> Place:
-    """Return the place of an error about this key: its value, the name of the step, or the step itself; for a misspelt
-    parameter, the parameter.
+    """Return the position of an error about this key: its value, the name of the step, or the step itself; for a
+    misspelt parameter, the parameter.
 
     A key with dots, such as `input.lines.0`, refers to something inside the value.
     """

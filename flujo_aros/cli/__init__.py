@@ -1,1 +1,1 @@
-"""The command `aros`: `commands` declares the commands; the module of each is imported when it is called."""
+"""The `aros` command: `commands` declares the commands; the module of each is imported when it is called."""

@@ -1,4 +1,4 @@
-"""The script `aros`, and `python -m flujo_aros.cli`.
+"""The `aros` script, and `python -m flujo_aros.cli`.
 
 An installation of the reader alone also has the script, which then reports the extra that the command needs.
 """
@@ -18,7 +18,7 @@ def main() -> None:
 
         command_line()
     except ModuleNotFoundError as error:
-        needed = missing_extra(error, "the command aros", "flujo_aros.cli")
+        needed = missing_extra(error, "the aros command", "flujo_aros.cli")
         if needed is None:
             raise
         sys.stderr.write(f"{needed}\n")

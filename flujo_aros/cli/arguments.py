@@ -58,13 +58,13 @@ def chosen_models(options: Models) -> dict[str, Any]:
 
 
 def _is_pair(model: str) -> bool:
-    """Return whether an option has the form OLD=NEW; a URL may contain `=`, too."""
+    """Return whether an option has the form OLD=NEW; a URL may also contain `=`."""
     return "=" in model.partition("@http")[0]
 
 
 def per_minute(options: Limits | Worker, models: Collection[str] = ()) -> dict[str, PerMinute]:
-    """Return the limits of each provider. Raises `UsageError` for an invalid one, and warns about one that is for none
-    of these models, if there are any.
+    """Return the limits of each provider. Raises `UsageError` for an invalid one, and warns about one that applies to
+    none of these models, if there are any.
     """
     from flujo_aros.pipeline.per_minute import PerMinute  # imported here: only runs need the model host
 
@@ -75,13 +75,13 @@ def per_minute(options: Limits | Worker, models: Collection[str] = ()) -> dict[s
     for provider in limits if models else ():
         if not any(_may_be_of(provider, model) for model in models):
             named = ", ".join(sorted(models))
-            words = f"--limit {provider}: no model of the blueprint is of this provider, only {named}"
+            words = f"--limit {provider}: no model of the blueprint is from this provider, only from {named}"
             say(Text.assemble(("warning: ", "yellow"), words))
     return limits
 
 
 def _may_be_of(provider: str, model: str) -> bool:
-    """Return whether a limit of this provider may hold for the model: `openai` for `openai-responses:o3`, `google` for
+    """Return whether a limit of this provider may apply to the model: `openai` for `openai-responses:o3`, `google` for
     `google-gla:gemini-2.5-pro`.
     """
     family = provider.partition("-")[0]
@@ -272,7 +272,7 @@ def _json_or_text(value: str, what: str) -> Any:
 def given_contract(
     schema: str | None, where: str | None = None, folders: Sequence[Path] = (), option: str = "--schema"
 ) -> Contract[Any]:
-    """Return the contract for a schema (`FILE`, inline JSON, `module:Type` or `FILE.py:Type`) and the place of its
+    """Return the contract for a schema (`FILE`, inline JSON, `module:Type` or `FILE.py:Type`) and the position of its
     payload (`tagged:result`). Modules that are not installed may be in `folders`. `option` is the one that names the
     schema.
 

@@ -117,7 +117,7 @@ class Options:
             setattr(self, each.name, given.get(each.name, each.default.default))
 
     def passed(self, *names: str) -> list[str]:
-        """Return those of these options that have another value than their default, as a command line writes them."""
+        """Return the options whose values differ from their defaults, as written on a command line."""
         declared = [each for each in parameters(type(self)) if each.name in names]
         changed = (each for each in declared if getattr(self, each.name) not in (each.default.default, []))
         return [each.default.param_decls[0] for each in changed]
@@ -264,7 +264,7 @@ class Limits(Options):
     )
     max_same_failures: int = option(
         "--max-same-failures N",
-        "Start no more rows once this many in succession have failed for the same reason; 0 disables the limit.",
+        "Start no more rows once this many in a row have failed for the same reason; 0 disables the limit.",
         SAME_FAILURES,
         ROWS,
         min=0,
@@ -305,7 +305,7 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
         "Where to write the results of --inputs; - is stdout. Rows that have a result in the file are not run again.",
         section=ROWS,
     )
-    concurrency: int = option("--concurrency N", "The number of rows of --inputs to run at once.", 4, ROWS, min=1)
+    concurrency: int = option("--concurrency N", "The number of rows of --inputs to run concurrently.", 4, ROWS, min=1)
     retry_failed: bool = flag(
         "--retry-failed",
         "Rerun the rows of --inputs that did not complete, and replace their results.",
@@ -372,7 +372,7 @@ class Eval(Command, Blueprint, Deps, Limits, module="eval"):
     blueprint: Path = BLUEPRINT
     rows: str = argument(
         "ROWS",
-        'The labelled rows, one on each line: {"input": …, "expected": …}; or a dataset of pydantic-evals, '
+        'The labelled rows, one on each line: {"input": …, "expected": …}; or a pydantic-evals dataset, '
         "as .yaml or .json; - for stdin.",
     )
     against: list[Path] = several(
@@ -402,10 +402,10 @@ class Eval(Command, Blueprint, Deps, Limits, module="eval"):
         max=1.0,
     )
     as_json: bool = flag("--json", "Print everything as one JSON document, with one result for each row.")
-    save: Path | None = option("--save-dataset FILE", "Write the rows as a dataset of pydantic-evals.")
+    save: Path | None = option("--save-dataset FILE", "Write the rows as a pydantic-evals dataset.")
     first: int | None = option("--first N", "Evaluate only the first N rows.", min=1)
     pairs: list[str] = PAIRS
-    concurrency: int = option("--concurrency N", "The number of rows to run at once.", 4, min=1)
+    concurrency: int = option("--concurrency N", "The number of rows to run concurrently.", 4, min=1)
     cache: bool = CACHE
 
 
@@ -488,7 +488,7 @@ class Graph(Command, Modules, module="graph"):
 
     blueprint: Path = BLUEPRINT
     format: Literal["mermaid", "svg"] | None = option(
-        "--format", "The output format. Default: by the suffix of the file name."
+        "--format", "The output format. Default: chosen by the suffix of the file name."
     )
     output: Path | None = option("--output -o FILE", "Write to this file instead of stdout.")
 
@@ -604,8 +604,8 @@ class Replay(Command, Deps, module="runs"):
 
     Use another contract or ladder to see its effect. The output shows where a reply would be needed that was not
     recorded. The checks of the blueprint are applied again; a check that is a function needs --allow for its module.
-    --deps, --input and --input-json have no effect. Exit code 0 if every reply has a value, and none of them was
-    rejected by a check that could not be applied.
+    --deps, --input and --input-json have no effect. Exit code 0 if every reply has a value and no reply was rejected
+    by a check that could not be applied.
 
     Example: aros replay last --contract invoice.schema.json
     """
@@ -642,8 +642,8 @@ class Ui(Command, module="ui"):
     """Show runs, their reports and health in a browser.
 
     The pages update while runs are in progress. The server listens on this machine only and is read-only. The printed
-    address contains a new key at each start, so that other users of the machine cannot read your runs. Press Ctrl-C to
-    stop the server.
+    address contains a key that is new at each start, so that other users of the machine cannot read your runs. Press
+    Ctrl-C to stop the server.
 
     Example: aros ui --open
     """
@@ -655,7 +655,7 @@ class Ui(Command, module="ui"):
 
 
 class Submit(Command, Blueprint, module="run"):
-    """Put durable runs into a queue.
+    """Queue durable runs.
 
     Submits one run, or one for each row of --inputs, and prints their ids. `aros worker` executes them, on this or any
     other machine; `aros status` shows their state.
@@ -692,10 +692,10 @@ class Worker(Command, Deps, module="run"):
 
     db: str = DB
     queues: str = option("--queues Q,…", "The queues to take runs from.", "default")
-    concurrency: int = option("--concurrency N", "The maximum number of runs of a queue at once.", 8, min=1)
+    concurrency: int = option("--concurrency N", "The maximum number of concurrent runs of a queue.", 8, min=1)
     per_partition: int | None = option(
         "--per-partition N",
-        "The maximum number of runs of one --partition at once, across all workers. Stored with the queue.",
+        "The maximum number of concurrent runs of one --partition, across all workers. Stored with the queue.",
         min=1,
     )
     limits: list[str] = several(
@@ -710,7 +710,7 @@ class Status(Command, module="run"):
     """Show the state of durable runs, or follow one.
 
     A run is queued, running, paused or parked, or it has ended. A parked run needs a version of its blueprint that no
-    worker has; an interrupted one has lost its process. For both, a note says what to do. If a run is damaged and
+    worker has; the process of an interrupted run has ended. For both, a note says what to do. If a run is damaged and
     cannot be read, the others are still listed, and the exit code is 1. With --json and a RUN, prints the document of
     `aros run --json`. `aros runs` lists runs without --durable.
 
@@ -804,9 +804,9 @@ class Read(Command, module="read"):
 class Bench(Command, module="read"):
     """Score the reader on your own replies.
 
-    Counts right values, correctly rejected replies, replies that were rejected although they could be read, and
+    Counts correct values, correctly rejected replies, replies that were rejected although they could be read, and
     silently wrong values. Rows are {id, input, schema, expected, must_fail, may_fail, accept}: `must_fail` means that
-    the reply must be rejected, `may_fail` that it may be, and `accept` lists more values that are right.
+    the reply must be rejected, `may_fail` that it may be, and `accept` lists other correct values.
 
     Speed and other readers are measured by `python -m benchmarks reading` in a checkout of this package.
 
@@ -814,7 +814,7 @@ class Bench(Command, module="read"):
     """
 
     what: Literal["reading"] = argument("reading", "What to measure.")
-    corpus: list[str] = argument("CORPUS", "Cases as JSON Lines.")
+    corpus: list[str] = argument("CORPUS", "The cases, as JSON Lines.")
     as_json: bool = flag("--json", "Print all figures as one JSON document.")
 
 

@@ -278,7 +278,7 @@ def _print_differences(found: Sequence[Evaluation], names: Sequence[str], consol
         console.print()
         pairs = ((before.get(json.dumps(each.id)), each) for each in other.results)
         changed = [(old, new) for old, new in pairs if old is not None and old.verdict != new.verdict]
-        words = f"{counted(len(changed), 'row')} with another verdict" if changed else "the same verdicts"
+        words = f"{counted(len(changed), 'row')} with a different verdict" if changed else "the same verdicts"
         console.print(f"{name}: {words}", soft_wrap=True)
         for old, new in changed[:_SHOWN]:
             line = f"  row {json.dumps(new.id)}: {old.verdict.value} -> {new.verdict.value}"

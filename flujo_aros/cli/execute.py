@@ -86,7 +86,7 @@ def execute(
 ) -> RunResult:
     """Run with progress and a journal, and report a run that is interrupted.
 
-    `stream` is the same run as a stream, by which a terminal shows each reply while it is written. `engine` stores a
+    `stream` is the same run as a stream, by which a terminal shows each reply as it is written. `engine` stores a
     run that survives a crash or a signal; `prepare` registers its runner. `cache` has replies that need not be paid for
     again.
     Raises `BlueprintError` for errors that can be found before any model call.
@@ -128,7 +128,7 @@ def execute(
 
 
 async def _run_and_show(board: Board, stream: AsyncGenerator[StreamEvent]) -> RunResult:
-    """Run, and show each reply while it is written."""
+    """Run, and show each reply as it is written."""
     result: RunResult | None = None
     async with aclosing(stream) as shown:
         async for each in shown:

@@ -1,7 +1,7 @@
 """`aros graph`: a drawing of a blueprint, in Mermaid or SVG.
 
-It is generated from the output of `aros plan --json`. Steps of a list follow each other from top to bottom; a step with
-steps inside is a frame around them, with the bodies of a choice or of a parallel step side by side.
+It is generated from the output of `aros plan --json`. Steps of a list follow each other from top to bottom; a step that
+contains other steps is a frame around them, with the bodies of a choice or of a parallel step side by side.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def svg(plan: Plan) -> str:
 
 
 class _Box(NamedTuple):
-    """A part of the drawing: its size in pixels, and its elements with its upper left corner at a place."""
+    """A part of the drawing: its size in pixels, and its elements with its upper left corner at a position."""
 
     width: int
     height: int
@@ -120,7 +120,7 @@ def _column(steps: Sequence[Plan], least: int = 0) -> _Box:
 
 
 def _step(step: Plan) -> _Box:
-    """Draw a step; one with steps inside is a frame around them, with its bodies side by side."""
+    """Draw a step; one that contains other steps is a frame around them, with its bodies side by side."""
     name, detail = _words(step)
     bodies = [(visible_line(scope), inner) for scope, inner in step.get("bodies", {}).items()]
     columns = [(scope, _column(inner, _text_width(scope))) for scope, inner in bodies]

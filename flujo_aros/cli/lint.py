@@ -88,7 +88,7 @@ def _codes(options: list[str]) -> tuple[str, ...]:
 
 def _blueprints(files: list[Path]) -> list[Path]:
     """Return the given files; for a folder, every blueprint below it, without the YAML files of other tools. They are
-    relative to the working folder where they are below it, so that a patch and a SARIF log can name them.
+    relative to the working directory where they are below it, so that a patch and a SARIF log can name them.
     """
     found: list[Path] = []
     for given in files:

@@ -5,7 +5,7 @@ code actions, the documentation of a key or a rule as a hover, and the keys and 
 Findings and fixes come from the linter, keys from the JSON Schema of blueprints, so nothing about blueprints is
 declared here. An editor also sends the YAML files of other tools: those have no findings.
 
-A blueprint that is being typed is rarely valid YAML. So the place of the cursor is found from indentation alone
+A blueprint that is being typed is rarely valid YAML. So the position of the cursor is found from indentation alone
 (`Cursor`), which works for block style; inside `{…}` on one line there is no completion.
 """
 
@@ -253,7 +253,7 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The place of a line in a YAML document that may be incomplete, by indentation.
+    """The position of a line in a YAML document that may be incomplete, by indentation.
 
     `owner` is the key or item whose mapping the line belongs to, `key` the key on the line, if it has one.
     """
@@ -273,7 +273,7 @@ class Cursor:
 
     @classmethod
     def at(cls, text: str, line: int, character: int) -> Cursor:
-        """Return the place of a line, counted from 0. On an empty line the column says how deep it is."""
+        """Return the position of a line, counted from 0. On an empty line the column says how deep it is."""
         top = _Node(None, -1, None)
         found = cls(top, None)
         for row, written in enumerate(text.split("\n")):
@@ -422,6 +422,6 @@ def _edit(document: TextDocument, start: int, end: int, text: str) -> types.Text
 
 
 def _range(document: TextDocument, start: Place, end: Place) -> types.Range:
-    """Return the range from one place up to another, in the units of the editor."""
+    """Return the range from one position up to another, in the units of the editor."""
     ends = (types.Position(each.line - 1, each.column - 1) for each in (start, end))
     return document.position_codec.range_to_client_units(document.lines, types.Range(*ends))

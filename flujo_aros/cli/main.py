@@ -1,4 +1,4 @@
-"""The command `aros`: its options, its commands, and the handling of errors and interruptions."""
+"""The `aros` command: its options, its commands, and the handling of errors and interruptions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _Commands(TyperGroup):
     """The group of all commands: each is imported when it is called, or when its own help is asked for."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Accept `--debug` after the command, too, because people append it to the line that they have just run."""
+        """Also accept `--debug` after the command, because people append it to the line that they have just run."""
         typed = args[: args.index("--")] if "--" in args else args
         if "--debug" in typed:
             args = ["--debug", *(word for word in typed if word != "--debug"), *args[len(typed) :]]
@@ -157,7 +157,7 @@ def main() -> None:
 
 
 def _escape_log_output() -> None:
-    """Escape control characters in log lines and warnings, too; handlers of the user's code are not changed."""
+    """Escape control characters in log lines and warnings as well; handlers of the user's code are not changed."""
     last = logging.StreamHandler()
     last.setLevel(logging.WARNING)
     last.setFormatter(_VisibleLines())

@@ -88,7 +88,8 @@ def load_to_run(options: Blueprint) -> Pipeline:
 
 
 def check_modules(blueprint: Path, loaded: Loaded) -> None:
-    """Raise `UsageError` for a module next to the blueprint or in the working folder that was not named explicitly."""
+    """Raise `UsageError` for a module next to the blueprint or in the working directory that was not named
+    explicitly."""
     for module, file in loaded.modules.items():
         named = None if file else _advice_on_module(blueprint, module)
         if named is not None:
@@ -97,7 +98,7 @@ def check_modules(blueprint: Path, loaded: Loaded) -> None:
 
 
 def _advice_on_module(blueprint: Path, module: str) -> str | None:
-    """Return how to name a module next to the blueprint or in the working folder, or None if there is none."""
+    """Return how to name a module next to the blueprint or in the working directory, or None if there is none."""
     found = find_beside(module, [blueprint.parent, Path()])
     if found is None:
         return None
@@ -164,8 +165,8 @@ def _warn_of_unpriced(limit: str, models: frozenset[str]) -> None:
 
 
 def check_deps(pipeline: Pipeline, options: Deps) -> None:
-    """Raise `UsageError` if an agent declares the type of its deps and there are none, before any model call is paid
-    for."""
+    """Raise `UsageError`, before any model call is paid for, if an agent declares a `deps_type` and no deps are
+    given."""
     with stdout_reserved():  # output printed by a module must not mix with the result
         step = step_with_deps(pipeline) if options.deps is None else None
     if step is not None:

@@ -1,6 +1,6 @@
 """Shows replies with their repairs, and tables: one renderer for every command.
 
-Places in a text are marked below it, as in compiler errors: line numbers, carets, numbered labels.
+Positions in a text are marked below it, as in compiler errors: line numbers, carets, numbered labels.
 
 ```
   2 | {"priority": "High", "tags": ["a",],}
@@ -45,7 +45,7 @@ _CONTEXT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place in a string, with its label and colour."""
+    """A span of a string, with its label and colour."""
 
     start: int
     end: int

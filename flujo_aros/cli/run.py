@@ -126,7 +126,7 @@ def _reject_ineffective(options: Run) -> None:
             raise UsageError(f"{each} needs --inputs{_INSTEAD.get(each, '')}")
     else:
         for each in options.passed(*_OF_ONE_RUN):
-            raise UsageError(f"{each} is for one run, not for --inputs{_INSTEAD.get(each, '')}")
+            raise UsageError(f"{each} applies to a single run, not to --inputs{_INSTEAD.get(each, '')}")
     if options.durable or options.db is not None:
         for each in options.passed("cache", "state"):
             raise UsageError(f"{each} has no effect on a durable run, which is stored in its database")
@@ -555,7 +555,7 @@ def _input_of(row: Case) -> Any:
 def loaded_document(document: Mapping[str, Any], modules: commands.Modules) -> Any:
     """Return the pipeline of a stored blueprint, which may import only what the caller allows.
 
-    Raises `ArosError`, also for a module that cannot be imported here, so that another process can execute the run.
+    Raises `ArosError`, even for a module that cannot be imported here, so that another process can execute the run.
     """
     for folder in modules.folders:
         use_folder(folder)

@@ -587,7 +587,7 @@ def _print(found: list[Replayed]) -> None:
                 console.print(Padding(part, (0, 0, 0, 2), expand=False))
     notes = stderr_console()
     if any(each.masked for each in found):
-        notes.print("Secrets in the replies are masked in the journal: values have [secret-…] in their place.")
+        notes.print("Secrets in the replies are masked in the journal: values contain [secret-…] instead.")
     if any(each.partial for each in found):
         notes.print("The journal has only the beginning of some replies: they are read as if they were cut off there.")
     for name, checks in dict.fromkeys((each.place, each.skipped) for each in found if each.skipped):
@@ -743,8 +743,8 @@ Section = tuple[str, list[dict[str, Text]], tuple[str, ...]]
 
 
 def health_sections(found: Health) -> Iterator[Section]:
-    """Yield a summary in tables: a title that says what shares are of, rows, and the columns that a narrow screen drops
-    first.
+    """Yield a summary in tables: a title that says what the shares refer to, rows, and the columns that a narrow screen
+    drops first.
     """
     troubled = [_step_row(step) for step in found.worst_steps if step.trouble]
     yield "Worst steps (trouble: share of runs failed or degraded)", troubled, ("cost", "calls", "time")

@@ -78,7 +78,7 @@ def serve(host: str, port: int | None, *, public: bool = False) -> Server:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the journal of the working folder to browsers that have the key."""
+    """Serves the journal of the working directory to browsers that have the key."""
 
     daemon_threads = True
 

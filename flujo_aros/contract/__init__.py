@@ -1,4 +1,4 @@
-"""Contracts: the place of the payload in a reply, and the requirements for its value.
+"""Contracts: the location of the payload in a reply, and the requirements for its value.
 
 The input is a Python type, a `TypeAdapter`, a JSON Schema, one of `Output.json|tagged|text|block|event`, or its written
 form in a blueprint. The output is a frozen `Contract`, compiled once for each content:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 Check: TypeAlias = Callable[[Any], Any]
 """Checks a value: returns None or True to accept it, a message, an `Issue` or False to reject it, or a cleaned value.
 
-After a rejection the model is asked again; a cleaned value must satisfy the contract, too, and the change is reported
+After a rejection the model is asked again; a cleaned value must also satisfy the contract, and the change is reported
 as a repair. `ValueError` and `AssertionError` reject the value; any other exception is an error in the check itself.
 A check may be async on an agent and on a step of a pipeline, which await it.
 """

@@ -349,7 +349,7 @@ class BlockContract(JsonContract[Block]):
         return (self.block_key, *self.required) if self.block_key else ()
 
     def revalidate(self, value: Any) -> Verdict[Block]:
-        """Validate a block that code has made, which must have the keys, too."""
+        """Validate a block that code has made, which must also have the keys."""
         verdict = super().revalidate(value)
         lacking = [key for key in self.keys if isinstance(verdict, Valid) and verdict.value.fields.get(key) is None]
         missing = (Issue(f"$.{key}", "missing", f"the required key {key!r} is missing") for key in lacking)
@@ -471,7 +471,7 @@ _OTHER_FORMS: Final = {
 
 
 class Output(metaclass=_Forms):
-    """Creates contracts: each defines the place of the payload and the requirements for its value."""
+    """Creates contracts: each defines the location of the payload and the requirements for its value."""
 
     @overload
     @staticmethod
@@ -726,7 +726,8 @@ _WITH_SCHEMA: Final = ("json", "tagged")
 
 @dataclass(frozen=True)
 class WrittenContract:
-    """The place of the payload in a reply, as data; the schema comes from elsewhere. Created by `written_contract`."""
+    """The location of the payload in a reply, as data; the schema comes from elsewhere. Created by
+    `written_contract`."""
 
     form: Mode
     names: tuple[str, ...] = ()
@@ -738,7 +739,8 @@ class WrittenContract:
         return self.form in _WITH_SCHEMA
 
     def contract(self, like: Any = None) -> Contract[Any]:
-        """Return the contract with this schema or type. Raises `ContractError`, also if this form takes no schema."""
+        """Return the contract with this schema or type. Raises `ContractError`, including when this form takes no
+        schema."""
         options = dict(self.options)
         if like is not None and not self.takes_schema:
             raise ContractError(f"a {self.form} contract takes no schema; remove it")

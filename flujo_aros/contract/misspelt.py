@@ -104,7 +104,7 @@ def misspells_annotation(error: ContractError) -> bool:
 
 
 def _undeclared_required(parts: Sequence[tuple[Place, JsonSchema]]) -> Iterator[tuple[Place, str, set[str]]]:
-    """Yield names in `required` that no part of the schema declares, each with the optional properties beside it."""
+    """Yield names in `required` that no part of the schema declares, each with the optional properties next to it."""
     with_names = [(path, part) for path, part in parts if is_dict(part.get("properties"))]
     declared = {name for _, part in with_names for name in part["properties"]}
     for path, part in with_names:

@@ -3,7 +3,7 @@
 In addition to the result of the validator, two things are detected that it does not report:
 
 - keys that it ignored, found by comparing the JSON value with the validated one. Whether a key is kept depends on the
-  model at its place: one of two alternatives may keep what the other drops;
+  model at its location: one of two alternatives may keep what the other drops;
 - keys that occur twice, of which a validator silently keeps the last. Counting the keys of the value costs a tenth of
   parsing the text again; if they cannot be counted with certainty (UNKNOWN), the text is parsed again.
 """
@@ -151,7 +151,7 @@ _HUGE: Final = (re.compile(r"e\+?[0-9]{3}"), re.compile(r"E\+?[0-9]{3}"))
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a JSON text, or NOT_JSON, also for a text with duplicate keys or non-finite numbers."""
+    """Return the value of a JSON text, or NOT_JSON if it is invalid or has duplicate keys or non-finite numbers."""
     try:
         value = jiter.from_json(text.encode(), catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError:
@@ -198,7 +198,7 @@ def has_many_digits(text: str) -> bool:
 
 _DEEPEST_UNION: Final = 8
 _EACH: Final = 16
-"""The number of times that a shape may be tried at one place before it counts as doubling."""
+"""The number of times that a shape may be tried at one location before it counts as doubling."""
 
 
 class Effort:
@@ -232,7 +232,7 @@ class Effort:
 
 
 def _tries(found: Iterable[tuple[Shape | None, int]]) -> Counter[Shape]:
-    """Return the number of times each shape is tried at one place."""
+    """Return the number of times each shape is tried at one location."""
     counts: Counter[Shape] = Counter()
     for shape, count in found:
         if shape is not None:
@@ -284,16 +284,16 @@ _LISTS: Final = ("allOf", "anyOf", "oneOf")
 _PARTS: Final = ("not", "if", "then", "else")
 
 _MOST_VISITS: Final = 100_000
-"""The maximum number of schemas tried at one place of a value, about 2 ms for each place."""
+"""The maximum number of schemas tried at one location of a value, about 2 ms for each location."""
 _MOST_LOOPS: Final = 8
-"""The maximum number of ways to return to the same schema at the same place. Each may multiply the visits: 8 take up to
-20 ms."""
+"""The maximum number of ways to return to the same schema at the same location. Each may multiply the visits: 8 take up
+to 20 ms."""
 
 
 def reject_exponential(schema: dict[str, Any]) -> None:
-    """Raise `ContractError` for a schema that would take a validator exponential time at one place of a value.
+    """Raise `ContractError` for a schema that would take a validator exponential time at one location of a value.
 
-    A `$ref` that leads back to itself at the same place has no effect there, as in jsonschema-rs. Trees and
+    A `$ref` that leads back to itself at the same location has no effect there, as in jsonschema-rs. Trees and
     other schemas that recur one level deeper are fine. Takes time linear in the schema.
     """
     references = References(schema)
@@ -514,7 +514,7 @@ def _given_twice(lost: list[Issue]) -> tuple[Issue, ...]:
 
 
 def _from_pydantic(error: ValidationError, value: object) -> list[Issue]:
-    """Convert pydantic's errors to issues, each with its place in the value."""
+    """Convert pydantic's errors to issues, each with its location in the value."""
     issues: list[Issue] = []
     for detail in error.errors(include_url=False)[:_MAX_ISSUES]:
         place, kind, words = _place_in(value, detail), detail["type"], _words(detail)
@@ -660,7 +660,7 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
 
 
 def _broken_ref(schema: JsonSchema) -> tuple[Steps, Hint] | None:
-    """Return the place of the first `$ref` within the document that points to nothing, and the error."""
+    """Return the location of the first `$ref` within the document that points to nothing, and the error."""
     references = References(schema)
     for path, here in parts(schema):
         ref = here.get("$ref") if is_dict(here) else None
@@ -685,7 +685,7 @@ _OUTSIDE: Final = re.compile(r"\AResource '([^']*)' is not present in a registry
 
 
 def type_word(word: object) -> str | None:
-    """Return the JSON type that a word names, also in Python's words, or None.
+    """Return the JSON type that a word names, including Python's names, or None.
 
     >>> type_word("string"), type_word("str"), type_word("title")
     ('string', 'string', None)
@@ -712,7 +712,7 @@ def is_value_of(keyword: str, value: object) -> bool:
 def _what_is_wrong(
     error: jsonschema_rs.ValidationError | jsonschema_rs.ReferencingError, path: Sequence[str | int], schema: JsonSchema
 ) -> tuple[Sequence[str | int], Hint]:
-    """Return the place of the error, which may be inside the value at `path`, and the error."""
+    """Return the location of the error, which may be inside the value at `path`, and the error."""
     instance = getattr(error, "instance", None)
     if (outside := _OUTSIDE.search(error.message)) is not None:
         return path, Hint(
@@ -753,7 +753,7 @@ def _unknown_type(word: object) -> Hint:
 
 
 _NULL: Final = '"null"'
-"""The type null in YAML, where null without quotes is no string."""
+"""The type null in YAML, where null without quotes is not a string."""
 
 
 def _what_to_write(path: Sequence[str | int], instance: object, wanted: str, schema: JsonSchema) -> Hint:

@@ -47,7 +47,7 @@ class Checkpoints:
         self._run = run
 
     async def __call__(self, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
-        """Make a call and record it. Its id is assigned at once, so the order of completion does not matter."""
+        """Make a call and record it. Its id is assigned immediately, so the order of completion does not matter."""
         own_id, started = DBOS.reserve_step().step_id, _now()
         record = await make()
         ended = _now()  # every attempt uses the same id: a different id would be a different step

@@ -104,7 +104,7 @@ class Durable:
     `url` is `sqlite:///FILE`, for the processes of one machine, or `postgresql://USER@HOST/NAME`, for any number of
     machines. If a process is killed, `run` on the same input continues the interrupted run, in the same program or
     another; settled steps and recorded model calls are neither run nor paid for again. `live` stores the text of
-    replies while they are written, so that other processes can follow. `limits` are the limits per minute of each
+    replies as they are written, so that other processes can follow. `limits` are the limits per minute of each
     provider, shared by all workers of the database: `{"openai": PerMinute(requests=500)}`.
 
     Only one `Durable` can be open per process; close it with `close()` or by leaving its `with` block.

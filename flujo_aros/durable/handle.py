@@ -203,7 +203,7 @@ def violations_in_rows(
     if row.status in ENDED:
         found += [f"step {step.name!r} started and never settled" for step in steps if step.status is None]
     if row.status in ENDED and row.ended is None:
-        found.append(f"the run is {row.status} but has no time at which it ended")
+        found.append(f"the run is {row.status} but has no end time")
     tops = {step.name.partition("/")[0] for step in steps if "/" not in step.name}
     found += [
         f"step {step.name!r} is inside a step that never started"

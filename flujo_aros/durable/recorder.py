@@ -123,7 +123,7 @@ class RunRecording:
 
     @property
     def is_live(self) -> bool:
-        """Whether the text of replies is stored while it is written."""
+        """Whether the text of replies is stored as it is written."""
         return self._run.live
 
     async def started(self, name: str, step: PipelineStep) -> None:

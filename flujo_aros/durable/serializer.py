@@ -70,7 +70,7 @@ def decoded(column: str) -> Any:
 
 
 def not_ours(where: str, error: ValidationError) -> RejectedRow:
-    """Return the error for JSON that does not have our format. `where` names its run and its place in it."""
+    """Return the error for JSON that does not have our format. `where` names its run and its position in it."""
     wrong = error.errors(include_url=False)[0]
     what = f"{path_of(wrong['loc'])}: {wrong['msg']}"
     return RejectedRow(f"{where} is not in the format of flujo_aros ({what}); {STRANGER}")

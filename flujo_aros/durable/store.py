@@ -44,7 +44,7 @@ DAMAGED: Final = "damaged"
 
 
 class Superseded(BaseException):
-    """Raised when another worker has taken over the run: this one must stop at once and write nothing more.
+    """Raised when another worker has taken over the run: this one must stop immediately and write nothing more.
 
     Not an `Exception`: no step may settle because of it.
     """
@@ -400,7 +400,7 @@ class Store:
             return self.change(connection, run, status=status, note=note, ended=ended, epoch=run.epoch + 1)
 
     def cancelling(self, executor: str) -> list[str]:
-        """Return the runs of this executor that are to be cancelled."""
+        """Return the runs of this executor that should be cancelled."""
         query = sa.select(RUNS.c.run_id).where(RUNS.c.status == "cancelling", RUNS.c.executor == executor)
         with self.connection() as connection:
             return list(connection.execute(query).scalars())

@@ -91,7 +91,7 @@ class _Rows:
 class _Recording(RunRecording):
     """The recording of a run inside its workflow: waits are Temporal's timers, which survive a crash.
 
-    Starts are recorded at once: a delay would be a Temporal timer, and a row in memory costs nothing.
+    Starts are recorded immediately: a delay would be a Temporal timer, and a row in memory costs nothing.
     """
 
     start_within = 0.0
@@ -174,8 +174,8 @@ def _open_engine() -> Temporal:
 def _complete_loop() -> Generator[None]:
     """Add the methods that the pipeline needs and Temporal's event loop lacks.
 
-    The few functions that would run in a thread, all of them quick and pure, run at once. The loop reports itself as
-    closed when the workflow has ended, so that nothing that is cached per loop outlives it.
+    The few functions that would run in a thread, all of them quick and pure, run immediately. The loop reports itself
+    as closed when the workflow has ended, so that nothing that is cached per loop outlives it.
     """
     loop = cast("Any", asyncio.get_running_loop())
     ended = False
@@ -317,7 +317,7 @@ class Temporal:
         """Start a run. Any worker that has the pipeline registered executes it."""
         if task.queue != "default" or task.priority is not None or task.partition is not None:
             raise UsageError(
-                "runs on Temporal take no priority and no partition, and their queue is set on the engine: "
+                "runs on Temporal do not support priorities or partitions, and their queue is set on the engine: "
                 "Temporal(url, queue=…)"
             )
         if task.deps is not None:

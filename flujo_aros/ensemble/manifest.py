@@ -34,7 +34,7 @@ def _kind(text: str) -> str:
 def _granted_kinds(kinds: Sequence[str]) -> Sequence[str]:
     taken = [kind for kind in kinds if kind in RESERVED]
     if taken:
-        message = f"{', '.join(taken)} cannot be granted; reserved are {', '.join(RESERVED)}"
+        message = f"{', '.join(taken)} cannot be granted; the reserved kinds are {', '.join(RESERVED)}"
         raise ValueError(message)
     if not kinds:
         message = "an agent needs at least one kind of event that it may emit"

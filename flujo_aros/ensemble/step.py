@@ -108,7 +108,7 @@ class Ensemble(TakesInput):
 
     `cast` is a list of manifests, mappings, or paths of YAML files. `profiles` maps each `model_profile` to an
     `AgentSpec` or the name of a model. A `model_profile` that is not in `profiles` may itself be the name of a model;
-    `default` then means the local model. The run starts with the event `run.started`, whose text is the `input`. `log`
+    `default` then means the local model. The run starts with the `run.started` event, whose text is the `input`. `log`
     stores the events: an `EventLog`, or a file or URL for one. A log that already contains events is continued, with
     the beliefs of its agents.
 

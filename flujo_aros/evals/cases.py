@@ -108,7 +108,7 @@ class CaseFile:
         self._where = f"{option}: {self._name if self._name == 'stdin' else repr(self._name)}"
         self._folder = Path() if str(source) == "-" else Path(source).parent
         self.unapplied: tuple[str, ...] = ()
-        """The evaluators of a dataset of pydantic-evals that only pydantic-evals can apply."""
+        """The evaluators of a pydantic-evals dataset that only pydantic-evals can apply."""
         if str(source).endswith(DATASETS):
             self._dataset, self.unapplied = _dataset_of(source, option)
         else:
@@ -305,8 +305,8 @@ def _without_input(found: Mapping[str, Any]) -> str | None:
 def parse_json(text: str) -> Any:
     """Return the value of JSON that a person wrote as an input.
 
-    Raises `ValueError` for a duplicate key and for a number beyond a float, `RecursionError` for JSON that is nested
-    too deeply; `json_error` words them.
+    Raises `ValueError` for a duplicate key and for a number too large for a float, `RecursionError` for JSON that is
+    nested too deeply; `json_error` words them.
 
     >>> parse_json('{"subject": "Invoice"}')
     {'subject': 'Invoice'}
@@ -383,7 +383,7 @@ def _of_dataset(number: int, written: Any, where: str) -> Case:
         raise UsageError(f"{where} has no `inputs`")
     unknown = [key for key in written if key not in _CASE_KEYS]
     if unknown:
-        raise UsageError(f"{where} has the key {unknown[0]!r}; known are {', '.join(_CASE_KEYS)}")
+        raise UsageError(f"{where} has the key {unknown[0]!r}; the known keys are {', '.join(_CASE_KEYS)}")
     metadata = written.get("metadata")
     noted = metadata.get("aros") if is_dict(metadata) else None
     own = noted if is_dict(noted) else {}

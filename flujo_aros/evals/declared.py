@@ -19,7 +19,7 @@ from flujo_aros.pipeline.template import members_of
 from flujo_aros.spelling import nearest
 
 _MORE: Final = frozenset({"allOf", "if", "then", "else", "dependentSchemas", "dependencies", "$dynamicRef"})
-"""Keywords that may declare fields beside `properties`, which the shape does not hold."""
+"""Keywords other than `properties` that may declare fields, which the shape does not contain."""
 
 
 @dataclass(frozen=True, slots=True)

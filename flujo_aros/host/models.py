@@ -80,7 +80,8 @@ def _explain_unusable(name: str, why: str) -> str:
 
 
 _KEYLESS: Final = (
-    "without a key, use `local:smollm2`, which runs on this machine, or in tests Runner(…, models=ScriptedModel(…))"
+    "without an API key, use `local:smollm2`, which runs on this machine, or in tests "
+    "Runner(…, models=ScriptedModel(…))"
 )
 
 
@@ -181,7 +182,7 @@ _PRICED_AS: Final = {
     "google-cloud": "google",
     "bedrock": "aws",
 }
-"""Providers of pydantic-ai that have another name in the price list."""
+"""pydantic-ai's providers that have a different name in the price list."""
 
 _CAP: Final = "limit the step with `usage_limits: {max_cost: …}`"
 _UNCOUNTED: Final = "`max_cost` does not count its calls; limit them with `usage_limits: {max_requests: …}`"
@@ -217,8 +218,8 @@ def max_call_cost(name: str, output_tokens: int | None, *, caches: bool = False)
     to do.
 
     The prompt is assumed to fill the model's whole context window, because its length is not known beforehand.
-    `caches` means that prompts may be written to the provider's cache, which may cost more. A model on this machine
-    costs nothing.
+    `caches` means that prompts may be written to the provider's cache, which may cost more. A local model costs
+    nothing.
 
     >>> max_call_cost("local:smollm2", None)
     Decimal('0')

@@ -59,7 +59,7 @@ SETTINGS: Final[dict[str, str | None]] = {
     **dict.fromkeys(("tool_choice", "thinking", "cache", "service_tier", "extra_body", "framing_announcement")),
     "timeout": "a number of seconds",
 }
-"""The settings of pydantic-ai and the kind of their values, or None if several kinds are allowed."""
+"""pydantic-ai's model settings and the kind of their values, or None if several kinds are allowed."""
 
 
 def unknown_setting(name: str) -> Hint | None:
@@ -89,34 +89,34 @@ def wrong_settings(settings: Mapping[str, Any]) -> Iterator[str]:
 class AgentSpec(Configured):
     """One agent of a blueprint.
 
-    `model` is any model name of pydantic-ai (`openai:gpt-4o-mini`), or `local:NAME` for a model on this machine.
+    `model` is any pydantic-ai model name (`openai:gpt-4o-mini`), or `local:NAME` for a local model.
     `output_mode` is how the output is requested: `native` lets the provider enforce the schema, `prompted` puts it
     in the instructions, `tool` requests a tool call, and `auto` is native if the model supports it, otherwise prompted.
     `timeout` is the limit in seconds for a whole run of the agent, repairs included. `name` is its name in traces and
     in the journal: for an agent of a blueprint its key under `agents`, or the step that defines it. `max_retries` is
-    how often the stage `retry` of the default ladder asks again after an unusable reply; 0 keeps its default.
-    `tools` are functions that the model may call, each `package.module:name`. `capabilities` are those of pydantic-ai,
-    written as in its agent specs: `WebSearch`, `{Thinking: {effort: high}}`, `{MCP: {url: …}}`.
+    how often the `retry` stage of the default ladder asks again after an unusable reply; 0 keeps its default.
+    `tools` are functions that the model may call, each `package.module:name`. `capabilities` are pydantic-ai's, written
+    as in its agent specs: `WebSearch`, `{Thinking: {effort: high}}`, `{MCP: {url: …}}`.
     """
 
     name: str = Field(default="", exclude=True)
     model: str = Field(min_length=1)
-    """A model name of pydantic-ai, or local:NAME for one on this machine."""
+    """A pydantic-ai model name, or local:NAME for a local model."""
     system_prompt: str = ""
     output_schema: JsonObject | None = None
     model_settings: JsonObject = Field(default={})
-    """Settings of pydantic-ai: temperature, max_tokens, seed, …"""
+    """pydantic-ai's model settings: temperature, max_tokens, seed, …"""
     output_mode: OutputMode = "auto"
     """How the answer is requested: `native` lets the provider enforce the schema, `prompted` puts it into the prompt,
     `tool` requests a tool call, `auto` is native if the model supports it."""
     timeout: float | None = Field(default=None, gt=0)
     """The timeout for one run of the agent, in seconds, including repairs."""
     max_retries: int = Field(default=0, ge=0, le=100)
-    """The number of times that the stage `retry` asks again after a rejected reply."""
+    """The number of times that the `retry` stage asks again after a rejected reply."""
     tools: tuple[str, ...] = ()
     """Functions that the model may call: package.module:name."""
     capabilities: tuple[JsonValue, ...] = ()
-    """Capabilities of pydantic-ai, as in its agent specs: NAME, or {NAME: {option: value}}."""
+    """pydantic-ai capabilities, as in its agent specs: NAME, or {NAME: {option: value}}."""
 
     @model_validator(mode="after")
     def _has_known_settings(self) -> Self:
@@ -205,7 +205,7 @@ COMPATIBLE: Final = "compatible-server"
 does not apply.
 """
 LOCAL: Final = "local"
-"""The prefix of the names of models on this machine."""
+"""The prefix of the names of local models."""
 
 _HOST: Final = find_spec("pydantic_ai")
 _FOLDERS: Final = [f"{path}/providers" for path in (_HOST and _HOST.submodule_search_locations) or ()]
@@ -332,7 +332,7 @@ def _find_provider(name: str) -> str | None:
 
 
 PREFIX: Final = "local:"
-"""The prefix of the names of models on this machine."""
+"""The prefix of the names of local models."""
 
 _CLOSE: Final = 0.5
 

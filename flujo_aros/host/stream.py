@@ -272,7 +272,7 @@ class WatchedStream(StreamedResponse):
         return self.live.get() if self.final is None else self.final
 
     def revise(self, **changes: Any) -> None:
-        """Change fields of the complete reply after its end, also in the object that pydantic-ai already has."""
+        """Change fields of the complete reply after its end, including in the object that pydantic-ai already has."""
         self.final = self._given or self.so_far()
         for name, value in changes.items():
             setattr(self.final, name, value)

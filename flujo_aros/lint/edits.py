@@ -3,7 +3,7 @@
 Edits are made by position, in the style of the surrounding text, applied until none is left, and shown as a patch.
 
 A key is added, a scalar replaced, a step inserted. Each such function returns the edit, or None if the text is in a
-form that is better left to a person (an alias, an anchor, an explicit `? key`). Nothing but the edited place changes:
+form that is better left to a person (an alias, an anchor, an explicit `? key`). Nothing but the edited text changes:
 comments, order, quotes and line ends stay. Positions are lines and columns as the blueprint reader counts them, and the
 offsets that edits need.
 """
@@ -39,7 +39,7 @@ class Positions:
         return [0, *(found.end() for found in _BREAK.finditer(self.text))]
 
     def offset(self, place: Place) -> int:
-        """Return the offset of a place; the nearest one where the text has no such place."""
+        """Return the offset of a position, or the nearest one if the text has no such position."""
         if place.line > len(self.starts):
             return len(self.text)
         start = self.starts[max(place.line, 1) - 1]
@@ -49,7 +49,7 @@ class Positions:
         return min(offset, len(self.text))
 
     def place(self, offset: int) -> Place:
-        """Return the place of an offset."""
+        """Return the position of an offset."""
         line = bisect_right(self.starts, offset)
         start = self.starts[line - 1]
         return Place(line, offset - start + 1 - self.text.count(_MARK, start, offset))
@@ -111,8 +111,8 @@ class Editor:
         return self._first(node) in ("{", "[")
 
     def is_shared(self, holder: Node, name: str) -> bool:
-        """Return whether a member comes from an alias or from `<<`, or is an anchor, so that an edit changes other
-        places too.
+        """Return whether a member comes from an alias or from `<<`, or is an anchor, so that an edit also changes
+        other parts of the text.
         """
         value = holder.members[name]
         if not self._owns(holder, name) or self.start(value) < self.key(holder, name):
@@ -328,7 +328,7 @@ class Editor:
         return self.start(mapping.members[name]) < self.key(mapping, name)
 
     def is_anchored(self, node: Node) -> bool:
-        """Return whether a value has an anchor, so that other places may refer to it."""
+        """Return whether a value has an anchor, so that other parts of the text may refer to it."""
         found = _PROPERTIES.match(self.text, self.start(node))
         return found is not None and "&" in found.group()
 
@@ -386,7 +386,7 @@ class Fixed:
 def fix_text(text: str, find: Callable[[str], Iterable[Finding]], at_least: Applicability) -> Fixed:
     """Apply the fixes of a text repeatedly until none is left.
 
-    Fixes that touch the same place wait for the next pass; the same edit of two findings is made once. Raises
+    Fixes that touch the same text wait for the next pass; the same edit of two findings is made once. Raises
     `RuntimeError` if the rules do not converge, which is a bug in a rule.
     """
     applied: list[Finding] = []

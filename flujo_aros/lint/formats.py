@@ -91,7 +91,7 @@ def _block(file: Linted, positions: Positions, finding: Finding, paint: Paint, a
 
 
 def write_error(error: BlueprintError) -> str:
-    """Return each error of a blueprint with its source line and a caret under the place, as `aros
+    """Return each error of a blueprint with its source line and a caret under the position, as `aros
     lint` shows findings.
     """
     positions = Positions(error.text)
@@ -283,7 +283,7 @@ def _region(start: Place, end: Place) -> dict[str, int]:
 
 
 def _artifact(file: Linted) -> dict[str, Any]:
-    """Return the URI of the file: relative to the working folder, as code scanning expects, or else absolute."""
+    """Return the URI of the file: relative to the working directory, as code scanning expects, or else absolute."""
     path = Path(file.path)
     if path.is_absolute():
         return {"uri": path.as_uri()}

@@ -391,7 +391,7 @@ def _skeleton(schema: Any) -> Any:
 
 
 def _with_keyword(skeleton: JsonSchema, path: Path, word: str, value: Any) -> JsonSchema:
-    """Return the skeleton with this keyword at its place, which the skeleton may not have."""
+    """Return the skeleton with this keyword at its location, which the skeleton may not have."""
     changed = copy.deepcopy(skeleton)
     node = value_at(changed, tuple("anyOf" if part == "oneOf" else part for part in path))
     if is_dict(node):

@@ -42,12 +42,12 @@ SECTIONS: Final = ("What it does", "Why is this bad", "Example", "Use instead", 
 """The headings in the documentation of every rule, in this order."""
 
 _SUGGESTS_A_NAME: Final = (
-    "If a known name is close, the fix writes it. Only you know whether that name was meant, so the fix is unsafe."
+    "If a known name is similar, the fix uses it. Only you know whether that name was meant, so the fix is unsafe."
 )
 _SUGGESTS_A_WORD: Final = (
-    "If a known name is close, the fix writes it. It is safe if nothing else can be meant: exactly one keyword "
-    "is close, or another tool's term has exactly one counterpart here, and the surrounding part then loads. Otherwise "
-    "only you know whether that name was meant, and the fix is unsafe."
+    "If a known name is similar, the fix uses it. It is safe if nothing else can be meant: exactly one keyword "
+    "is similar, or another tool's term has exactly one counterpart here, and the surrounding part then loads. "
+    "Otherwise only you know whether that name was meant, and the fix is unsafe."
 )
 _NO_FIX: Final = "There is no fix: only you know what was meant."
 
@@ -162,7 +162,7 @@ _LAST_INDEX: Final = re.compile(r"\[(\d+)\]$")
 
 
 class _Placed(NamedTuple):
-    """The place of a step: its outer step, its list and its index there, and its nested steps."""
+    """The position of a step: its outer step, its list and its index there, and its nested steps."""
 
     holder: Located | None
     row: list[Located]
@@ -178,7 +178,7 @@ class Outline:
 
     @cached_property
     def _places(self) -> Mapping[str, _Placed]:
-        """The place of each step, by its path."""
+        """The position of each step, by its path."""
         by_path = {step.path: step for step in self.steps}
         rows: dict[str, list[Located]] = {}
         found: dict[str, _Placed] = {}
@@ -319,7 +319,7 @@ class Subject:
                 yield located, located.step, located.step.facts
 
     def end_of(self, place: Place) -> Place:
-        """Return the end of the key or value that begins at a place; the end of the line if none begins there."""
+        """Return the end of the key or value that begins at a position; the end of the line if none begins there."""
         found = self._ends.get((place.line, place.column))
         if found is not None:
             return found
@@ -327,7 +327,7 @@ class Subject:
         return Place(place.line, max(len(line) + 1, place.column), place.path)
 
     def keys_beside(self, place: Place) -> frozenset[str]:
-        """Return the keys of the mapping that has a key at this place, or an empty set if there is no key."""
+        """Return the keys of the mapping that has a key at this position, or an empty set if there is no key."""
         found = self._mappings.get((place.line, place.column))
         return frozenset(found.keys) if found is not None else frozenset()
 
@@ -385,7 +385,7 @@ class Subject:
 
     @cached_property
     def moved(self) -> Mapping[Problem, Fix]:
-        """The fix of each unknown key that belongs elsewhere in its step: `until` and others beside `loop:` or `map:`,
+        """The fix of each unknown key that belongs elsewhere in its step: `until` and others next to `loop:` or `map:`,
         under which its line is moved, `loop:` or `map:` without its `kind`, `for_each`, `as` and `do`, which become a
         map, `if`, which becomes a conditional, and the name of a step above its keys, which becomes its `name`.
 
@@ -403,7 +403,7 @@ class Subject:
         return found
 
     def _moving(self, problem: Problem) -> Fix | None:
-        """Move the line of the key at this place into the mapping beside it."""
+        """Move the line of the key at this position into the mapping next to it."""
         place = problem.place or Place(1, 1)
         holder = self._mappings.get((place.line, place.column))
         key = problem.path.rpartition(".")[2]
@@ -427,7 +427,7 @@ class Subject:
         return fix_of(f"Write `kind: {key}`", [self.editor.add_member(holder, "kind", key, ["name"])])
 
     def _naming(self, problem: Problem) -> Fix | None:
-        """Write the keys of a step beside its name, not below it."""
+        """Write the keys of a step next to its name, not below it."""
         place = problem.place or Place(1, 1)
         holder = self._mappings.get((place.line, place.column))
         key = problem.path.rpartition(".")[2]
@@ -435,7 +435,7 @@ class Subject:
         if holder is None or inner is None or inner.keys.keys().isdisjoint(("uses", "agent", "kind")):
             return None
         edits = self.editor.unwrap(holder, key)
-        return Fix(f"Write `name: {key}`, and the keys of the step beside it", edits) if edits else None
+        return Fix(f"Write `name: {key}`, and the keys of the step next to it", edits) if edits else None
 
     def _unnaming(self, holder: Node, named: Node, body: Node) -> tuple[Sequence[Edit], Sequence[Edit]] | None:
         """Write `item` in the body for the name that `as` gives to the element of a map, and remove the line of the
@@ -474,7 +474,7 @@ class Subject:
     def _repeating(self, problem: Problem) -> Fix | None:
         """Write `for_each` and `do`, or other names for them, as a map, and `until` and `do` as a loop. The name that
         `as` gives to the element of a map becomes `item`. `while` and `do` become a loop that ends if the opposite is
-        true, to be reviewed, since a loop evaluates its condition after its body.
+        true, which needs a review, since a loop evaluates its condition after its body.
 
         There is no fix if other keys are unknown to a step: `output` names the value there, and is the value in a loop.
         """
@@ -521,7 +521,7 @@ class Subject:
         """Write `if` or `condition`, `then` and `else` as a conditional with two branches, and a step with `if` as one
         with a branch, if the condition is true or false.
 
-        Without `else`, the value is passed on unchanged if the condition is false, which is to be reviewed.
+        Without `else`, the value is passed on unchanged if the condition is false, which needs a review.
         """
         place = problem.place or Place(1, 1)
         holder = self._mappings.get((place.line, place.column))
@@ -565,7 +565,7 @@ class Subject:
         return found
 
     def step_at(self, place: Place) -> str | None:
-        """Return the full name of the innermost step that contains a place."""
+        """Return the full name of the innermost step that contains a position."""
         here = (place.line, place.column)
         for index in reversed(range(bisect_right(self._starts, here))):
             end = self.steps[index].node.end
@@ -635,7 +635,7 @@ def _is_around(path: str, other: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WrittenSchema:
-    """One schema: its place, its owner in words (`{step}` for a step), and the step to which it belongs, if any."""
+    """One schema: its position, its owner in words (`{step}` for a step), and the step to which it belongs, if any."""
 
     node: Node
     owner: str
@@ -647,7 +647,7 @@ _ELSEWHERE: Final = frozenset({"from", "from_file"})
 
 
 def _all_schemas(subject: Subject) -> Iterator[WrittenSchema]:
-    """Yield every schema in the blueprint itself; one in a separate file has no place in it."""
+    """Yield every schema in the blueprint itself; one in a separate file has no position in it."""
     for name, agent in subject.inspected.agents.items():
         if "output_schema" in agent.members and not _ELSEWHERE & agent.members["output_schema"].members.keys():
             yield WrittenSchema(agent.members["output_schema"], f"agent {name!r}")

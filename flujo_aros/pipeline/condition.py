@@ -101,7 +101,7 @@ _WRAPPED: Final = re.compile(r"\$\{\{\s*([^{}]*?)\s*\}\}")
 
 
 class WrongExpression(Exception):
-    """An error in one part of the expression. It becomes a `TemplateError` with the place."""
+    """An error in one part of the expression. It becomes a `TemplateError` with the position."""
 
     def __init__(self, node: ast.expr, message: str) -> None:
         super().__init__(message)

@@ -556,7 +556,7 @@ def _consume(ended: BodyResult, around: Slot) -> BodyResult:
 
 
 class _Attempt:
-    """One attempt of the step that has the keys for side effects meanwhile. Its result may be an `Exception` of the
+    """One attempt of a step, which has the keys for side effects while it runs. Its result may be an `Exception` of the
     step; pauses and cancellation pass through."""
 
     def __init__(self, run_id: str, step: str) -> None:

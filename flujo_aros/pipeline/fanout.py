@@ -242,7 +242,7 @@ class Parallel(TakesInput):
     """Steps by the name of the branch."""
     _: KW_ONLY
     merge_strategy: MergeStrategy = "error_on_conflict"
-    """What happens if two branches write different values to one place in the context."""
+    """What happens if two branches write different values to one path in the context."""
     on_branch_failure: OnBranchFailure = "propagate"
     """`propagate` fails the step, `ignore` continues as long as one branch succeeds."""
     context_include_keys: Sequence[str] | None = None

@@ -82,11 +82,11 @@ class PauseRun(Exception):
 class Settlement(Generic[T]):
     """The report of a step at its end: the outcome, the number of attempts, and the stages that ran.
 
-    For steps with steps inside: `cause` is the nested step responsible for how this one ended, and `writes` is what the
-    nested steps may put into the context. With an `error` the step has failed, whatever the outcome. `merges_value` is
-    False if `updates_context` has already been applied through `writes`. `excused` names nested steps whose failure is
-    accepted. `messages` is the conversation between an agent and its model. `inner_repairs` counts the repairs of
-    replies that are not in the outcome, such as those of the turns of an ensemble.
+    For steps that contain other steps: `cause` is the nested step responsible for how this one ended, and `writes` is
+    what the nested steps may put into the context. With an `error` the step has failed, whatever the outcome.
+    `merges_value` is False if `updates_context` has already been applied through `writes`. `excused` names nested steps
+    whose failure is accepted. `messages` is the conversation between an agent and its model. `inner_repairs` counts the
+    repairs of replies that are not in the outcome, such as those of the turns of an ensemble.
     """
 
     outcome: Outcome[T] | None

@@ -157,7 +157,7 @@ STEP_NAME: Final = re.compile(r"[^\s/{}\"'](?:[^\n/{}\"']*[^\s/{}\"'])?")
 """A valid step name: one line without quotes and braces. `/` is reserved for joining the names of nested steps."""
 
 SINK: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-"""A place in the context: names joined by dots."""
+"""A path in the context: names joined by dots."""
 MAX_LEVELS: Final = 64
 """The maximum depth of a path in the context."""
 
@@ -530,7 +530,7 @@ def _all_errors(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iterat
 
 
 def _references(step: PipelineStep) -> Iterator[tuple[str, str, Read]]:
-    """Yield the references of a step to other steps, each with its option and its place."""
+    """Yield the references of a step to other steps, each with its option and its location."""
     for source in (*step.templates, *step.conditions):
         for read in source.reads:
             if read.root == "steps" and read.path:

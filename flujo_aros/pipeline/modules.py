@@ -76,7 +76,8 @@ def allowed_name(allowed: str) -> str:
 
 
 def to_allow(module: str) -> str:
-    """Return what to pass to `--allow` for a module: its file in the working folder if it is not on Python's path."""
+    """Return what to pass to `--allow` for a module: its file in the working directory if it is not on Python's
+    path."""
     file, found = f"{module}{SUFFIX}", module_file(module)
     return file if Path(file).is_file() and (found is None or _same(found, file)) else module
 

@@ -117,7 +117,7 @@ class Source:
 def template_error(
     where: Where | str, message: str, place: str = "", kind: type[TemplateError] = TemplateError
 ) -> TemplateError:
-    """Return the error about a template or condition, at a place in it."""
+    """Return the error about a template or condition, at a position in it."""
     suggestion = getattr(message, "suggestion", None)
     code = Code.UNKNOWN_FILTER if kind is FilterError else None
     return kind(f"{where}{place}: {message}", key=option_of(where), code=code, suggestion=suggestion)
@@ -147,7 +147,7 @@ def is_input(name: str) -> bool:
 
 def nearest_root(name: str, known: Iterable[str]) -> Hint:
     """Return a hint for a wrong variable of a template. Common names from other tools suggest their equivalent here,
-    and a variable that only some steps have is suggested with the place where it exists.
+    and a variable that only some steps have is suggested, with the kind of step in which it exists.
 
     >>> nearest_root("text", ["input", "context"]), nearest_root("itm", ["input", "context"])
     ("; did you mean 'input'?", "; did you mean 'item' (inside a map)?")

@@ -51,8 +51,8 @@ class PerMinute(Configured):
 
     @classmethod
     def parse(cls, text: str) -> tuple[str, PerMinute]:
-        """Parse a provider and its limits from `PROVIDER:requests=N,tokens=N,cost=USD`. Raises `UsageError`, also for
-        a misspelt provider, whose calls would not be limited.
+        """Parse a provider and its limits from `PROVIDER:requests=N,tokens=N,cost=USD`. Raises `UsageError`, including
+        for a misspelt provider, whose calls would not be limited.
         """
         provider, _, rest = text.partition(":")
         halves = [part.partition("=") for part in rest.split(",") if part]
@@ -100,8 +100,8 @@ class PerMinute(Configured):
 
 
 def limit_of(provider: str, limits: Mapping[str, PerMinute]) -> PerMinute | None:
-    """Return the limit of a provider. The limit of `openai` also holds for models at `openai:NAME@URL`, whose calls are
-    counted apart from those of OpenAI.
+    """Return the limit of a provider. The limit of `openai` also applies to models at `openai:NAME@URL`, whose calls
+    are counted separately from OpenAI's.
     """
     return limits.get(provider, limits.get("openai") if provider == COMPATIBLE else None)
 

@@ -446,7 +446,7 @@ class RunResult(Generic[T_co]):
 
     @property
     def error(self) -> dict[str, Any] | None:
-        """The step that kept the run from completing, and why: `{"step", "reason", "message"}`, also for a paused run.
+        """The step that kept the run from completing, and why: `{"step", "reason", "message"}`, even for a paused run.
         None if it completed.
 
         An exception may quote a secret, so known kinds of secrets are hidden in the message.
@@ -541,8 +541,8 @@ _COLUMNS: Final = ("step", "status", "trust", "repairs", "calls", "seconds", "wh
 
 
 def repairs_by_step(run: RunResult) -> Iterator[tuple[StepResult[object], Sequence[Repair]]]:
-    """Yield the steps with their repairs, each once: a step with steps inside it may have the outcome of the last
-    one.
+    """Yield the steps with their repairs, each once: a step that contains other steps may have the outcome of the
+    last one.
     """
     groups = {step.name.rpartition("/")[0] for step in run.steps}
     for step in run.steps:

@@ -197,7 +197,7 @@ _OPTIONS: Final = {
         words="StepLimits, or None", hint="use `StepLimits(max_requests=3)`", fits=_or_none(is_a("StepLimits"))
     ),
     "models": Option(
-        words="a Model of pydantic-ai, a source of models, which has `model(name)`, or None",
+        words="a pydantic-ai Model, a source of models, which has `model(name)`, or None",
         hint="in tests `ScriptedModel(reply)`; otherwise an object with `async def model(self, name)`",
         fits=lambda value: value is None or has("model")(value) or is_a("Model")(value),
     ),
@@ -322,7 +322,7 @@ class Runner(Generic[T_co]):
         buffer: int = 16,
         run_id: str | None = None,
     ) -> AsyncGenerator[StreamEvent]:
-        """Run the pipeline and yield each event as it happens: steps that start and settle, and replies while they are
+        """Run the pipeline and yield each event as it happens: steps that start and settle, and replies as they are
         written.
 
         The last event carries the `RunResult`. A step waits while `buffer` events have not been consumed. Closing the

@@ -593,7 +593,7 @@ _CONVERTED = ("integer", "number", "boolean")
 def _guide(schema: JsonSchema, ceiling: Risk, wanted: frozenset[str]) -> JsonSchema:
     """Return the schema that guides conversions; the value is validated against the real one in any case. Types to
     which no string may be converted are left out, so that nothing is converted there. If a conversion beyond the
-    general risk is allowed, its place in the schema allows that risk.
+    general risk is allowed, its location in the schema allows that risk.
     """
 
     def typed(node: dict[str, Any]) -> dict[str, Any]:

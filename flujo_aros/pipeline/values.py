@@ -84,11 +84,11 @@ def as_text(value: Any) -> str:
 
 
 def _words_of(value: object) -> str:
-    """Return the text of an object that JSON has no form for. Raises `TypeError` for one that is only an address."""
+    """Return the text of an object that JSON cannot represent. Raises `TypeError` for one that is only an address."""
     kind = type(value)
     if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
         cure = "pass a mapping, a dataclass or a pydantic model"
-        raise TypeError(f"an object of the type {kind.__name__} has no form as text; {cure}")
+        raise TypeError(f"an object of the type {kind.__name__} has no text representation; {cure}")
     return str(value)
 
 

@@ -1,7 +1,7 @@
 """Recognizes a reply to nothing: the words before or after an object admit that the document it should be made of was
 missing, empty or unreadable, or request it.
 
-As in `disowned`, each word has a class, and a rule is an order of classes. The words are of the same languages.
+As in `disowned`, each word has a class, and a rule is an order of classes. The words are from the same languages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recognizes sentences next to an answer that give one of its fields another value, whatever the words.
+"""Recognizes sentences next to an answer that give one of its fields a different value, whatever the words.
 
 Three questions decide. Which value does the sentence hold that is not in the answer: a number, a date, a code, a
 choice, a name, a boolean? Which fields could it be for: by type, unit, size, form, and the names next to it? Is it
@@ -32,7 +32,7 @@ from flujo_aros.reading.tagger import (
 
 
 def contradicted_by(sentence: str, tagger: Tagger) -> str | None:
-    """Return the name of the field that a sentence gives another value, or None.
+    """Return the name of the field to which a sentence gives a different value, or None.
 
     >>> tagger = Tagger([Field("wind_kn", "number", 28)])
     >>> [contradicted_by(f"The log puts the wind at {said}.", tagger) for said in ("38 knots", "28 knots")]
@@ -107,7 +107,7 @@ class _Sentence:
         return self.tags[other] != LETTERS["FIELD"] and not means.isdisjoint(self.says[at])
 
     def otherwise(self, sentence: str) -> int | None:
-        """Return the field that is given another value, or None."""
+        """Return the field that is given a different value, or None."""
         if (index := self._other_flag()) is not None or (index := self._other_label()) is not None:
             return index
         if is_explained(self.tags):
@@ -140,7 +140,7 @@ class _Sentence:
         return max((end.end() for end in _CLAUSE.finditer(self.tags, 0, at)), default=0)
 
     def _is_claimed(self, index: int, at: int) -> bool:
-        """Return whether the value at this place is asserted of a field."""
+        """Return whether the value at this position is asserted of a field."""
         kind, how = self.fields[index].kind, self.says[at][index]
         before, behind = self.tags[:at], self.tags[at + 1 :]
         clause = before[self._clause_start(at) :]

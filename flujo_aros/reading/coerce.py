@@ -103,7 +103,7 @@ _RISKS: Final = {risk.name.lower(): risk for risk in Risk}
 
 
 def risk_of(shape: Shape, inherited: Risk) -> Risk:
-    """Return the highest risk allowed at a place: its own setting, or the one it inherits."""
+    """Return the highest risk allowed at a location: its own setting, or the one it inherits."""
     return _RISKS.get(shape.risk or "", inherited)
 
 
@@ -131,7 +131,7 @@ class Coercion:
 
     def __post_init__(self) -> None:
         self.bent = sorted(edit.start for edit in self.repaired if edit.code in BRACKETS)
-        """Places where brackets were added or removed, so that it is uncertain which items belong to a list."""
+        """Positions at which brackets were added or removed, so that it is uncertain which items belong to a list."""
         self.placed: set[int] = set()
         """Members that the model grouped in a nested object."""
         self.rest: list[Leftover] = []
@@ -141,11 +141,12 @@ class Coercion:
         self.names: dict[int, str] = {}
         """The declared names of members, by identity."""
         self.members: list[tuple[Path, Shape]] = []
-        """The places where no member of a union fits, and the nearest one, which the issues are about."""
+        """The locations where no member of a union fits, and the nearest one, which the issues are about."""
         self.around: tuple[Path, Shape] | None = None
-        """The alternatives being tried, and their places; the fields that they declare there apply to each of them."""
+        """The alternatives being tried, and their locations; the fields that they declare there apply to each of
+        them."""
         self.kept: Path = None
-        """The place of the last member that is not declared but allowed."""
+        """The location of the last member that is not declared but allowed."""
         self.work = max(_LEAST_WORK, len(self.text)) * (_WORK_FOR_EACH_NODE // 8)
 
     # --- one value --------------------------------------------------------------------------------------------
@@ -343,7 +344,7 @@ class Coercion:
         """Fill empty fields whose value was flattened: `{"address_street": "Elm 3", "address_city": "Bonn"}`. Returns
         the other members.
 
-        If the value does not fit, or another key with this prefix has no place in it, the reply is rejected.
+        If the value does not fit, or another key with this prefix does not fit in it, the reply is rejected.
         """
         flat: dict[str, list[tuple[undeclared.Steps, Member]]] = {}
         for member in rest:
@@ -780,7 +781,7 @@ class Coercion:
         return inner.value(node, shape, path), inner
 
     def _log_inside(self, code: str, node: Node, inside: str, edits: Iterable[Edit], path: Path) -> None:
-        """Log the edits that were made to read a string, at the place of that string."""
+        """Log the edits that were made to read a string, at the location of that string."""
         self._edit(code, Risk.INFERRED, node.start, node.end, inside, path)
         for edit in edits:
             place = path if isinstance(edit.path, str) else edit.path

@@ -304,7 +304,7 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
         name, node = fold(member.key), member.node
         value = node.value
         if _has_field(node, shape):
-            return f"{member.key!r} next to it has fields of the answer, too"
+            return f"{member.key!r} next to it also has fields of the answer"
         word = fold(value) if isinstance(value, str) else ""
         if (
             reports_failure(member)
@@ -527,7 +527,7 @@ def is_schema(node: Node) -> bool:
 
 
 def values_in(schema: Node) -> Node | None:
-    """Return the object that a schema was filled with, if each property has a `value` beside its type.
+    """Return the object that a schema was filled with, if each property has a `value` next to its type.
 
     >>> from flujo_aros.reading.parser import Parser
     >>> parsed = Parser('{"properties": {"a": {"type": "string", "value": "x"}}}', 0).parse()

@@ -251,7 +251,7 @@ COMMENT: Final = expression(
     re.X | re.S,
 )
 SHORT_COMMENT: Final = r"(?: (?: // | \# )[^\n]{0,200}\n | /\*.{0,200}?\*/ | <!--.{0,200}?--> )"
-"""A comment beside a key, for expressions that look ahead."""
+"""A comment next to a key, for expressions that look ahead."""
 ELLIPSIS: Final = expression(r"\.\.\.|…")
 CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Chinese, Japanese, Korean: scripts without spaces between words. For use in a set of characters."""

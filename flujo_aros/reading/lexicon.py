@@ -91,9 +91,9 @@ class Lexicon:
         """Return the expression for an order of classes.
 
         `A/B` is a word of one of these classes, and `A?` an optional one; `also` has the classes that count as another
-        one, too. `~3` stands for up to three words. `spans` has other signs for words: `-3` are up to three and `-` any
-        number of words of none of its classes. `!A,B` means that these do not follow, `<A` that the word before is none
-        of these, and `|` is the beginning of a part.
+        one as well. `~3` stands for up to three words. `spans` has other signs for words: `-3` are up to three and `-`
+        any number of words of none of its classes. `!A,B` means that these do not follow, `<A` that the word before is
+        none of these, and `|` is the beginning of a part.
         """
         return "".join(self._part(part, also, spans) for part in pattern.split())
 

@@ -1,8 +1,8 @@
 """The data that reading builds: values with their positions in the text, and the log of edits.
 
 Work is proportional to the damage. In a reply with one defect, most containers are valid JSON, and each of these costs
-one call of the C scanner instead of one step per token. The result is a `Scanned` node, which knows its value at once
-and creates the nodes of its items on demand: coercion and repair paths descend into few of them.
+one call of the C scanner instead of one step per token. The result is a `Scanned` node, which knows its value
+immediately and creates the nodes of its items on demand: coercion and repair paths descend into few of them.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def lists_in(edits: Iterable[Edit]) -> Lists:
 
 
 def steps_of(edit: Edit, root: Node | None, names: dict[int, str], lists: Lists) -> tuple[str | int, ...]:
-    """Return the keys and indexes that lead to the place of an edit, or an empty tuple if it
+    """Return the keys and indexes that lead to the position of an edit, or an empty tuple if it
     concerns the entire value.
     """
     if isinstance(edit.path, str):

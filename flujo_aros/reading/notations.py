@@ -48,7 +48,7 @@ _MAX_DEPTH: Final = 30
 _MAX_BRANCHES: Final = 16
 _WRAPPED: Final = expression(r"(\*\*|__|[\"'`“”])(.*?)(\1|[”\"])\Z", re.S)
 _COMMENT: Final = expression(r"(?<=\S)\s{2,9}#\s[^\n]*\Z")
-"""A comment of YAML behind a value."""
+"""A YAML comment after a value."""
 _PLACEHOLDER: Final = expression(r"<[^<>]{1,60}>|\[[A-Za-z][\w ]{0,60}\]|\.\.\.|…")
 _END_TAG: Final = expression(r"(?!.*<([\w:-]+)[ >].*</\1>).*</[\w:-]{1,60}>")
 """A closing tag whose opening tag is on another line."""
@@ -693,7 +693,7 @@ def _names(shape: Shape, heading: str) -> bool:
 
 
 def _named(shape: Shape, heading: str) -> tuple[str | None, str]:
-    """Return the field that a heading names, and the unit behind it that its numbers have: `Weight (kg)`."""
+    """Return the field that a heading names, and the unit of its numbers that follows it: `Weight (kg)`."""
     name = shape.name_of(heading)
     found = _UNIT_BEHIND.fullmatch(heading) if name is None else None
     other = shape.name_of(found[1]) if found else None
@@ -762,7 +762,7 @@ def read_toml(text: str, shape: Shape) -> Node | None:
 
 
 def _as_node(value: object, start: int, end: int) -> Node:
-    """Return the tree of a parsed value; all its nodes have the place of the whole."""
+    """Return the tree of a parsed value; all its nodes have the position of the whole."""
     if is_dict(value):
         return Node(OBJECT, [Member(key, start, _as_node(part, start, end)) for key, part in value.items()], start, end)
     if is_list(value):

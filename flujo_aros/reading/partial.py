@@ -71,7 +71,7 @@ class Finals:
         """The number of paths in the latest set."""
 
     def add(self, path: Path, inside: Any = NOTHING) -> None:
-        """Add a final place. With `inside`, everything in its value is final as well."""
+        """Add a final path. With `inside`, everything in its value is final as well."""
         if inside is not NOTHING:
             self._insides[len(self._steps)] = inside
         outer, step = path or (None, None)
@@ -98,7 +98,7 @@ class Finals:
 
 
 class Slice(NamedTuple):
-    """A snapshot of an open container: its first `size` items, and its place in the enclosing container."""
+    """A snapshot of an open container: its first `size` items, and its location in the enclosing container."""
 
     container: Any
     size: int
@@ -215,7 +215,7 @@ class Part(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Level:
-    """An open container: its preview, and the facts about its place."""
+    """An open container: its preview, and the facts about its location."""
 
     frame: Frame
     shape: Shape | None
@@ -353,14 +353,14 @@ class JsonPreview:
         return level.path is self.path or shape.additional is None or shape.additional is False
 
     def _step_of(self, level: Level) -> str | int:
-        """Return the place of the next value in a container."""
+        """Return the location of the next value in a container."""
         if level.frame.kind == ARRAY:
             return len(level.container)
         key = level.frame.key
         return key if level.shape is None else level.shape.keys.get(key, key)
 
     def _shape_at(self, shape: Shape, parent: Level, step: str | int) -> Shape | None:
-        """Return the shape of a place, or None if it may still change."""
+        """Return the shape of a location, or None if it may still change."""
         if isinstance(step, int):
             return None if shape.unique and self.rules.typed else shape.element(step)
         if step in parent.container:
@@ -642,7 +642,7 @@ def _extends(shown: Any, value: Any) -> bool:
 
 
 def _holds_same(one: Any, two: Any) -> bool:
-    """Return whether two containers hold identical values in the same places, so that one of them is enough."""
+    """Return whether two containers contain identical values at the same locations, so that one of them is enough."""
     if is_dict(one):
         return is_dict(two) and list(one) == list(two) and all(map(is_, one.values(), two.values()))
     return is_list(two) and len(one) == len(two) and all(map(is_, one, two))

@@ -527,7 +527,7 @@ def cut_prose(text: str, path: str, *, truncated: bool | None) -> Issue | None:
     """Return the reason why the prose of a reply is incomplete: the token limit cut it off, or it repeats itself to the
     end.
 
-    Unlike an object, prose has no recognizable end. `path` is its place in the value.
+    Unlike an object, prose has no recognizable end. `path` is its location in the value.
     """
     if truncated is True:
         return Issue(path, "truncated", "the reply was cut off before its text ended")
@@ -1073,7 +1073,7 @@ class LenientParser(Parser):
         return None if re.compile(rf"[\"'](?:{again})[\"']\s*:").search(self.text, begin, end) else end
 
     def _without_rest(self, stop: Stop, end: int) -> Parsed:
-        """Return the object with the members that were complete before this place."""
+        """Return the object with the members that were complete before this location."""
         path, root = self._path(), self.stack[0]
         if stop.failure.reason is Reason.TOO_LARGE:  # endless nesting is dropped entirely
             path = path_of([root.key])

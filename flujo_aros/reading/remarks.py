@@ -290,7 +290,7 @@ _ALSO: Final = {
     "CHOSE": "CHOSE/SET/ADD", "SHOULD": "SHOULD/BETTER", "CHANGE": "CHANGE/SET", "CORRECT": "CORRECT/VALID",
     "SPELT": "SPELT/AMOUNTS", "OTHERWISE": "OTHERWISE/MOVED/ERROR/SLIPPED/RETRACTED", "WRONG": "WRONG/RETRACTED/CEASED",
 }  # fmt: skip
-"""Classes that count as another one, too: a reply in another language has its own names for the fields, so that an
+"""Classes that also count as another one: a reply in another language has its own names for the fields, so that an
 article stands for one.
 """
 _SPANS: Final = {

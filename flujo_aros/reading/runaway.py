@@ -1,5 +1,5 @@
-"""Detects runaway output: endless whitespace, the same words again and again, or a list that ends with the same item
-again and again."""
+"""Detects runaway output: endless whitespace, the same words repeated, or a list that ends with the same item
+repeated."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ _MAY_REPEAT: Final = word_set(
 
 
 def may_repeat_item(text: str) -> bool:
-    """Return whether a list in a JSON text may end with the same string or object again and again.
+    """Return whether a list in a JSON text may end with the same string or object repeatedly.
 
     >>> [may_repeat_item(f'[{", ".join(items)}]') for items in (['"a b"'] * 8, ['"a b"', '"a c"', '"a d"'])]
     [True, False]
@@ -126,7 +126,7 @@ def may_repeat_item(text: str) -> bool:
 
 
 def repeats_item(items: list[Any], element: Shape, names: Iterable[str]) -> bool:
-    """Return whether a list ends with the same text or object again and again. `names` are the words in its name.
+    """Return whether a list ends with the same text or object repeatedly. `names` are the words in its name.
     Numbers, single words and the choices of a schema may occur that often.
     """
     last = items[-1] if len(items) >= LEAST_EQUAL else None

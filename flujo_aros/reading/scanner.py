@@ -194,7 +194,7 @@ class Scanner:
         return self.shape.only_lists and self.shape.element(0).allows("integer")
 
     def next(self, pos: int) -> tuple[int, int] | None:
-        """Return the next bracket at or after `pos` where an answer may begin, with the rank of its place (lower is
+        """Return the next bracket at or after `pos` where an answer may begin, with the rank of its position (lower is
         better). None at the end of the text so far.
         """
         text, growing = self.text, self.growing
@@ -347,7 +347,7 @@ class Scanner:
 
 
 def ends_reasoning(text: str, start: int) -> bool:
-    """Return whether the end marker of a reasoning block follows after this place."""
+    """Return whether the end marker of a reasoning block follows after this position."""
     return _LEFT.search(text, start) is not None
 
 
@@ -400,7 +400,8 @@ _BEHIND_REASONING: Final = "</", expression(rf"</(?:{REASONING_TAGS})\s*>\s*(?={
 
 
 class Opening(NamedTuple):
-    """The start of members without an opening brace, the rank of the place, and whether it is the first in the text."""
+    """The start of members without an opening brace, the rank of the position, and whether it is the first in the
+    text."""
 
     start: int
     rank: int
@@ -421,7 +422,7 @@ def key_without_opener(text: str) -> Opening | None:
 
 
 def begins_without_opener(text: str, start: int) -> bool:
-    """Return whether members without an opening brace begin after this place: in a fence, or after reasoning."""
+    """Return whether members without an opening brace begin after this position: in a fence, or after reasoning."""
     return any(_search_from_marker(place, text, start) is not None for place in (_IN_A_FENCE, _BEHIND_REASONING))
 
 
@@ -439,7 +440,7 @@ def _search_from_marker(place: tuple[str, re.Pattern[str]], text: str, start: in
 
 
 def _is_open(text: str, end: int) -> bool:
-    """Return whether a brace before this place is still open, so that a marker after it is part of its contents."""
+    """Return whether a brace before this position is still open, so that a marker after it is part of its contents."""
     return text.count("{", 0, end) > text.count("}", 0, end)
 
 
@@ -485,7 +486,7 @@ def is_member_value(text: str, start: int, end: int) -> bool:
 
 
 def _is_open_before(gap: str) -> bool:
-    """Return whether a bracket before a value is still open, with an item or a key behind it."""
+    """Return whether a bracket before a value is still open, with an item or a key after it."""
     opened: list[int] = []
     for found in brackets(gap, 0, len(gap)):
         if found[0] in "{[":

@@ -1229,7 +1229,7 @@ class Search(Generic[T]):
         return self._rejection(Reason.AMBIGUOUS, (Issue("$", "several", words), *rivals[-1].issues), rivals[-1])
 
     def _ends_in_repetition(self) -> bool:
-        """Return whether the text is the same answer again and again, and the last copy is cut off."""
+        """Return whether the text is the same answer repeated, with the last copy cut off."""
         if len(self.found) <= _FEWEST_COPIES or self.shape.only_lists or self.shape.anything:
             return False  # in a list, each copy may be an item
         *whole, last = self.found
@@ -1248,7 +1248,7 @@ class Search(Generic[T]):
 
     def _is_answer(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
         """Return whether a candidate was meant as an answer: an object with keys of the contract, a list of such
-        objects, or a list directly beside the wanted one.
+        objects, or a list directly next to the wanted one.
         """
         both_lists = self.shape.only_lists and self.text[candidate.start] == self.text[chosen.start] == "["
         if both_lists and self._is_in_a_row(candidate, chosen):
@@ -1269,7 +1269,7 @@ class Search(Generic[T]):
         return not candidate.fits and (is_index or any(edit.code == "unquoted-value" for edit in candidate.edits))
 
     def _is_another_item(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
-        """Return whether this is an item that the chosen list lacks: below the list, or beside its only item."""
+        """Return whether this is an item that the chosen list lacks: below the list, or next to its only item."""
         if self.text[candidate.start] != "{" or chosen.replaces or chosen.rank == candidate.rank:
             return False
         items, item = _value_of(chosen), _value_of(candidate)

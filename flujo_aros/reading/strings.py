@@ -65,7 +65,7 @@ _OPENING_LOST: Final = expression(
 _BEFORE_KEY: Final = expression(
     r"([^\n\"“”]*[^\s,\"“”]),?[ \t]*\n[\s}\],]{0,80}(?:\"\w{1,60}\"|'\w{1,60}'|“\w{1,60}”)\s{0,20}:\s"
 )
-"""The rest of a line of a string, and a key on the next one, behind brackets or not."""
+"""The rest of a line of a string, and a key on the next one, after brackets or not."""
 _OTHER_END: Final = expression(r"[”»](?=[ \t]{0,40}[}\]])")
 """A typographic quote at the end of a string that began with a straight one."""
 _ONLY_CLOSERS: Final = expression(r"[\s}\],;`]*\Z")
@@ -88,7 +88,8 @@ _INCH: Final = expression(r"(?<![\w-])\d+(?:[./]\d+)?\Z")
 
 
 class Surroundings(NamedTuple):
-    """The place of a string: `role` is key, member or element, `shape` that of the container, `depth` its nesting."""
+    """The position of a string: `role` is key, member or element, `shape` that of the container, `depth` its
+    nesting."""
 
     text: str
     role: str
@@ -394,7 +395,7 @@ def _can_follow_closer(around: Surroundings, closer: int) -> bool:
         if char == '"' and text[at - 1] in "}]":
             await_end(text, _skip(text, at + 1), growing=around.growing)
             if _next_char(text, at + 1) in (",", "}", "]"):
-                return False  # `{"code": "f() { return "x"; }", "b": 1}`: the quote behind the brace ends the string
+                return False  # `{"code": "f() { return "x"; }", "b": 1}`: the quote after the brace ends the string
         return char in "\"“„«'‘{[" or char == "#" or text[at - 1 : at] == "\n"
     return TAIL.match(text, at, growing=around.growing) is None
 

@@ -322,8 +322,8 @@ _NAMING: Final = _stems("name value val field text string my your full") | _LINK
 
 
 def is_another_name(key: str, name: str, *, blank: bool) -> bool:
-    """Return whether an undeclared key names a field that has a value: `hostname` beside `host`, `weight` beside
-    `weight_kg`.
+    """Return whether an undeclared key names a field that has a value: `hostname` next to `host`, `weight` next
+    to `weight_kg`.
 
     If the value is blank, the key may also be another word for it.
     """
@@ -339,7 +339,7 @@ def is_another_name(key: str, name: str, *, blank: bool) -> bool:
         return bool(mine) and not (less or more)
     if likeness(key, name) is not Likeness.SURE:
         return bool(set(mine) & set(its) - _VAGUE) and not more and less <= _ASKING
-    idle = _NEUTRAL if name.endswith("s") else _NEUTRAL - _COUNTING  # `number_of_nights` beside `nights`
+    idle = _NEUTRAL if name.endswith("s") else _NEUTRAL - _COUNTING  # `number_of_nights` next to `nights`
     return (less <= idle and more <= idle | _UNITS) or _is_typo(fold(key), fold(name), mine, its)
 
 
@@ -485,7 +485,7 @@ _LONG: Final = 8
 
 
 class Placement(NamedTuple):
-    """The place where an undeclared member belongs. `name` is the field, or an empty string if the
+    """The location where an undeclared member belongs. `name` is the field, or an empty string if the
     member is ignored.
     """
 
@@ -558,13 +558,14 @@ def place(
 
 
 Steps: TypeAlias = tuple[str | int, ...]
-"""The keys and indexes that lead to a place."""
+"""The keys and indexes that lead to a location."""
 
 
 def flattened(key: str, shape: Shape) -> Steps:
-    """Return the one nested place whose keys and indexes a key joins: `address_city`, `address.city`, `items[0].name`.
+    """Return the one nested location whose keys and indexes a key joins: `address_city`, `address.city`,
+    `items[0].name`.
 
-    An empty tuple means that there is no such place, or more than one.
+    An empty tuple means that there is no such location, or more than one.
     """
     places = set(islice(_spelled(tuple(name_words(key)), shape), 2))
     place = places.pop() if len(places) == 1 else ()
@@ -573,7 +574,7 @@ def flattened(key: str, shape: Shape) -> Steps:
 
 
 def _spelled(words: tuple[str, ...], shape: Shape) -> Iterator[Steps]:
-    """Yield the places that these words spell."""
+    """Yield the locations that these words spell."""
     if not words:
         yield ()
         return
@@ -596,8 +597,8 @@ def begins_with(key: str, name: str) -> bool:
 
 
 def nested(members: Sequence[tuple[Steps, Member]]) -> Node | None:
-    """Return the object or list with these members at their places, or None if two of them have the same place, or if
-    an item of a list is missing.
+    """Return the object or list with these members at their locations, or None if two of them have the same location,
+    or if an item of a list is missing.
     """
     if not all(steps for steps, _ in members):
         return members[0][1].node if len(members) == 1 else None

@@ -504,7 +504,7 @@ def stated_words(shape: Shape) -> dict[str, str | bool]:
 
 
 class Verdict(NamedTuple):
-    """A choice, and the place of the clause that states it."""
+    """A choice, and the position of the clause that states it."""
 
     value: str | bool
     start: int
@@ -607,7 +607,7 @@ class _Vocabulary(NamedTuple):
 
 
 class _Sentence:
-    """The words of a sentence: a letter for the class of each, their places, and the choices among them."""
+    """The words of a sentence: a letter for the class of each, their positions, and the choices among them."""
 
     def __init__(self, text: str, start: int, end: int, vocabulary: _Vocabulary) -> None:
         self.text, self.start, self.end = text, start, end
@@ -635,7 +635,7 @@ class _Sentence:
         self.choices = {at: value for at, value in self.choices.items() if self.tags[at] == "C"}
 
     def _read(self, start: int, end: int) -> Iterator[str]:
-        """Yield the classes of the words between two choices, and record their places."""
+        """Yield the classes of the words between two choices, and record their positions."""
         words: list[tuple[str, int, int]] = []
         for found in token_pattern().finditer(self.text, start, end):
             word = found[0].casefold().replace("’", "'")
@@ -697,7 +697,8 @@ class _Sentence:
             at += length
 
     def _drop_weak(self) -> None:
-        """Turn choices that may be ordinary words (`A`, `de`, `no`) into words, unless their place shows otherwise."""
+        """Turn choices that may be ordinary words (`A`, `de`, `no`) into words, unless their position shows
+        otherwise."""
         for at in [*self.choices]:
             word = self.text[slice(*self.spans[at])]
             if _is_weak(word) and not self.is_marked(at) and not self._is_placed(at, word):
@@ -714,7 +715,7 @@ class _Sentence:
         return in_brackets or (start > 0 and self.text[start - 1] in _QUOTES and self.text[end : end + 1] in _QUOTES)
 
     def _is_placed(self, at: int, word: str) -> bool:
-        """Return whether a word that may be an ordinary one has the place of an answer."""
+        """Return whether a word that may be an ordinary one is in the position of an answer."""
         before, behind = self.tags[:at], self.tags[at + 1 :]
         ends = not behind or behind[0] in ",;:.()-R"
         if len(word) == 1 and word.isupper():
@@ -780,7 +781,7 @@ _SAYS_SO: Final = expression("[av]")
 
 
 class _Clause:
-    """A clause of neutral words and one choice: its place in the sentence."""
+    """A clause of neutral words and one choice: its position in the sentence."""
 
     def __init__(self, sentence: _Sentence, start: int, at: int, end: int) -> None:
         self.sentence = sentence

@@ -4,8 +4,8 @@ The input is a `Task` (a contract, the question of the run, where the schema is 
 output is an `Outcome`: accepted, degraded or rejected, with one `Attempt` for each stage that was tried.
 
 1. `read_reply` reads the first reply (`ladder`). If it is accepted, nothing else happens.
-2. `Ladder.climb` (`ladder`) goes through its stages in order. A stage that does not handle the reason of the rejection,
-   or for which the limits leave no call, is skipped; the attempt says why.
+2. `Ladder.climb` (`ladder`) goes through its stages in order. A stage that does not handle the reason for the
+   rejection, or for which the limits leave no call, is skipped; the attempt says why.
 3. A stage (a frozen pydantic model in `stages`, derived from `Rung`) returns a *plan*: a generator that yields an
    `Ask` and is sent a `Reply`. The driver of the plan makes the model calls: the host, a test with `next` and `send`,
    or a replay of recorded replies. That is why sync, async, streamed and durable runs share one implementation.

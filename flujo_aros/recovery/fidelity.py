@@ -161,9 +161,9 @@ def grounded(
     """Return the outcome; each value that the source does not state is reported as the repair `not-in-output`.
 
     INFERRED is a value that follows from the source: a date in another format, a number in words, a choice based on the
-    value at its place. LOSSY is a value that nothing in the source supports, so it was made up. If the contract, or the
-    place itself, does not allow that risk, the outcome is a rejection (`not_in_output`). `draft` is the value read from
-    the source. `whole` means that the question was about the whole source, so a choice may be based on all of it.
+    value at its location. LOSSY is a value that nothing in the source supports, so it was made up. If the contract, or
+    the place itself, does not allow that risk, the outcome is a rejection (`not_in_output`). `draft` is the value read
+    from the source. `whole` means that the question was about the whole source, so a choice may be based on all of it.
 
     >>> from flujo_aros import read
     >>> from flujo_aros.contract import compile_contract
@@ -221,7 +221,7 @@ _NO_TEXT: Final = frozenset({"integer", "number", "boolean", "null"})
 
 
 def _allowed(contract: Contract[Any], place: Place) -> Risk:
-    """Return the highest risk allowed for a repair at a place."""
+    """Return the highest risk allowed for a repair at a location."""
     hints: object = (schema_at(contract.json_schema, place) or {}).get("x-aros")
     own: object = hints.get("risk") if is_dict(hints) else None
     return Risk[own.upper()] if isinstance(own, str) and own.upper() in Risk.__members__ else contract.risk
@@ -237,7 +237,7 @@ class Source:
     whole: bool = False
 
     def risk_of(self, place: Place, leaf: object) -> Risk | None:
-        """Return the risk of a value at a place, compared with the text, or None if the text states it."""
+        """Return the risk of a value at a location, compared with the text, or None if the text states it."""
         here = schema_at(self.schema, place) or {}
         there = _NOWHERE if self.draft is None else value_at(self.draft.value, place, _NOWHERE)
         if "const" in here or (there is not _NOWHERE and same(there, leaf)):
@@ -254,7 +254,7 @@ class Source:
         return self._of_words(str(leaf), missing=missing)
 
     def _of_change(self, place: Place, leaf: object, there: object) -> Risk | None:
-        """Return the risk of a value that replaces another one, which the reader did not accept at this place.
+        """Return the risk of a value that replaces another one, which the reader did not accept at this location.
 
         That text must mean the new value: it may not leave it open.
         """
@@ -662,7 +662,7 @@ def _weight(leaf: Any) -> int:
 
 
 def _is_introduced(text: str, start: int, *, heading: bool = True) -> bool:
-    """Return whether the words before a place, or the heading of its paragraph, announce an example."""
+    """Return whether the words before a location, or the heading of its paragraph, announce an example."""
     before = _FENCE_END.sub("", text[max(0, start - _LOOK_BACK) : start]).rstrip()
     paragraph = re.split(r"\n\s*\n", before)[-1]
     line = paragraph.rpartition("\n")[2]

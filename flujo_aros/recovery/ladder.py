@@ -50,7 +50,7 @@ _READING: Final = ("read", "deterministic")
 class Ladder(Configured):
     """The stages that a rejected reply goes through, in order, until one returns a value, and their limits.
 
-    Stages that are not listed never run; a stage that does not handle the reason of the rejection is skipped.
+    Stages that are not listed never run; a stage that does not handle the reason for the rejection is skipped.
     The limits are checked before each stage and before each model call, and every skipped stage or call is recorded.
     As data, a stage is an object or just its name: `["llm_repair", {"stage": "retry", "attempts": 2}]`.
 
@@ -73,7 +73,7 @@ class Ladder(Configured):
     @field_validator("stages", mode="before")
     @classmethod
     def _by_name(cls, value: object) -> object:
-        """Resolve stages given by name only, also by their alternative names."""
+        """Resolve stages given by name only, including by their alternative names."""
         if isinstance(value, AnyStage):
             name = type(value).__name__
             raise ValueError(f"must be a sequence of stages; for a single one, write ({name}(),)")

@@ -72,7 +72,7 @@ def extract_prompt(contract: Contract[Any], text: str, vault: Vault, *, enforced
 
 
 def patch_prompt(wanted: Contract[Any], failing: Rejected, vault: Vault) -> str:
-    """Ask only for the failing places of an output."""
+    """Ask only for the failing values of an output."""
     return _about(_PATCH, wanted, failing, vault)
 
 

@@ -590,14 +590,14 @@ class Patch(Rung):
     attempts: int = Field(default=1, ge=1, le=10)
     """The maximum number of attempts. The second one asks for what is still wrong."""
     max_fields: int = Field(default=20, ge=1, le=200)
-    """The maximum number of places to ask for. An answer with more errors is better requested again."""
+    """The maximum number of values to ask for. An answer with more errors is better requested again."""
     max_chars: int = Field(default=60_000, ge=1_000)
     """The maximum length of the prompt."""
     model: str | None = None
     """The model to ask; by default that of the run."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skip the stage without a draft, or if the issues are not about places in it."""
+        """Skip the stage without a draft, or if the issues are not about values in it."""
         failing = past.current
         if failing.draft is None:
             return "there is no readable answer to patch"
@@ -661,7 +661,7 @@ def _patch(
 
 
 def _wrong(failing: Rejected, draft: Draft, schema: dict[str, Any]) -> dict[str, Place]:
-    """Return the wrong places of a draft by path, without those inside another one."""
+    """Return the wrong values of a draft by path, without those inside another one."""
     found: dict[str, Place] = {}
     for issue in failing.issues:
         place = place_of(issue.path)
@@ -676,7 +676,7 @@ def _wrong(failing: Rejected, draft: Draft, schema: dict[str, Any]) -> dict[str,
 
 
 def _form_of(places: dict[str, Place], schema: dict[str, Any]) -> Contract[Any] | None:
-    """Return the contract of the reply: an object with one key for each wrong place."""
+    """Return the contract of the reply: an object with one key for each wrong value."""
     parts = {path: schema_at(schema, place) for path, place in places.items()}
     known = {path: part for path, part in parts.items() if part is not None}
     if not known or len(known) != len(parts):
@@ -766,7 +766,7 @@ def _without_the_end(failing: Rejected, read: ReadReply[T]) -> Outcome[T]:
 
 
 def _item_of(place: Place) -> Place:
-    """Return the innermost list item that contains this place, or the root."""
+    """Return the innermost list item that contains this location, or the root."""
     last = max((index for index, part in enumerate(place) if isinstance(part, int)), default=-1)
     return place[: last + 1]
 

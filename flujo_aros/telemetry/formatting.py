@@ -20,7 +20,7 @@ _LEAST_COST: Final = Decimal("0.0001")
 NEXT: Final = {
     Reason.NO_JSON: "State the expected output more clearly in the prompt, or use a larger model.",
     Reason.MALFORMED: "Try a larger model, or output_mode: native where the model supports a grammar.",
-    Reason.TRUNCATED: "Raise max_tokens (of an agent: in its model_settings), or ask for a shorter answer.",
+    Reason.TRUNCATED: "Raise max_tokens (for an agent, in its model_settings), or ask for a shorter answer.",
     Reason.INVALID: "Say in the prompt what the named fields must look like, or loosen the schema there.",
     Reason.AMBIGUOUS: "Ask for exactly one answer in the prompt; the reply has several.",
     Reason.ECHOED_SCHEMA: "Give the model an example answer instead of only the schema, or use a larger model.",

@@ -146,7 +146,7 @@ class Writer:
             self._hurry = self._hurry or soon
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until everything that was put so far is written; return False if that did not happen in time."""
+        """Wait until everything queued so far is written; return False if that did not happen in time."""
         with self._wake:
             self._hurry = True
             self._wake.notify_all()
@@ -278,7 +278,7 @@ class Journal:
     """Records runs in a database: pass it to a runner, or to `observing`, as an observer.
 
     `url` is a file or a URL (`sqlite:///FILE`, `postgresql://…`); by default `.aros/runs.sqlite` in the working
-    folder. Texts are masked before they are written (see `Mask`), including the values in `secrets`; of each text
+    directory. Texts are masked before they are written (see `Mask`), including the values in `secrets`; of each text
     `max_text` characters are kept, or none with `content=False`. `max_runs` is the number of runs to keep: the oldest
     are removed when the journal is opened. Several processes may use one journal at once.
 

@@ -24,7 +24,7 @@ class Logging:
     """Logs events: pass it to a runner, or to `observing`, as an observer.
 
     Successful runs are logged at INFO and other successes at DEBUG; everything else is logged at WARNING. With
-    `verbose`, or by default with the setting `telemetry.verbose`, DEBUG lines are logged at INFO as well. No line
+    `verbose`, or by default with the `telemetry.verbose` setting, DEBUG lines are logged at INFO as well. No line
     contains the text of a prompt, a reply or an issue unless `content` is on; secrets are masked even then, and line
     ends are shown as symbols. Each record has the fields `aros_run`, `aros_step` and `aros_stage`.
 

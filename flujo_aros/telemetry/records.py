@@ -203,7 +203,7 @@ class JournalRepair(_OfStep):
     after: Masked
     at: Internal[float] = 0.0
     again: Internal[bool] = False
-    """Whether the same repair was already made at the same place in this reply."""
+    """Whether the same repair was already made at the same position in this reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

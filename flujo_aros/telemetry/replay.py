@@ -51,7 +51,7 @@ class Replayed:
     """The number of recorded replies that were used."""
     recorded_replies: int
     masked: bool
-    """Whether secrets were masked in the replies, so that values contain labels in their place."""
+    """Whether secrets were masked in the replies, so that values contain labels instead."""
     partial: bool
     """Whether the journal kept only the beginning of a reply."""
     applied: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # the records import SQLAlchemy, which `aros read` does not n
     from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, JournalRepair, JournalStage
 
 _OF_VALUE: Final = frozenset({"not-in-output", "dropped-item", "dropped-end", "synthesized", "no-contest"})
-"""Repairs that have no place in the text, because they concern the value."""
+"""Repairs that have no position in the text, because they concern the value."""
 _IN_PLACE: Final = 40
 """The maximum length of a reading that is shown inline in the reply."""
 _LISTED: Final = 30
@@ -173,7 +173,7 @@ class ShownReply:
 
     @property
     def words(self) -> str:
-        """A short summary: trust and repairs, or the reason and the places of the issues."""
+        """A short summary: trust and repairs, or the reason and the positions of the issues."""
         if self.outcome != "rejected":
             repaired = f", {counted(len(self.edits), 'repair')}" if self.edits else ""
             return f"{self.trust or ''}{repaired}"
@@ -206,7 +206,8 @@ class ShownReply:
         return [risk for risk in ("lossless", "inferred", "lossy") if risk in found]
 
     def place_of(self, issue: Issue) -> tuple[int, int] | None:
-        """Return the place of an issue, if certain: a character, a key that occurs once, or the end of a cut text."""
+        """Return the position of an issue, if certain: a character, a key that occurs once, or the end of a cut
+        text."""
         ends = len(self.text.rstrip())
         if issue.at is not None:
             return min(issue.at, ends), min(issue.at, ends) + 1

@@ -41,7 +41,7 @@ def from_environment(
     """Return a context manager that returns the observer configured by the `OTEL_*` variables, or None if there is
     none.
 
-    Raises `UsageError` if one is configured and the extra `otel` is not installed.
+    Raises `UsageError` if one is configured and the `otel` extra is not installed.
     """
     off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     asking = [name for name in _ENDPOINTS if environment.get(name)]

@@ -158,7 +158,7 @@ _ALL: Final = (
     ),
     Fault("rate_limited", "429, half of them with Retry-After", _failing(_rate_limited)),
     Fault("server_error", "500, 502, 503 or 529", _failing(lambda rng: _http(rng.choice(_BUSY), "overloaded"))),
-    Fault("gateway_page", "200 with the HTML page of a gateway", _failing(_page)),
+    Fault("gateway_page", "200 with a gateway's HTML page", _failing(_page)),
     Fault("schema_refused", "400: the schema is too large for the provider", _schema_refused),
     Fault("malformed", "the answer with one of the noises of `NOISES`", _malformed),
     Fault("truncated", "cut by the token limit", _truncated),
@@ -167,7 +167,7 @@ _ALL: Final = (
     Fault("wrong_schema", "valid JSON that does not match the request", _wrong_schema),
     Fault(
         "wrong_tool",
-        "a call of a tool that does not exist",
+        "a call to a tool that does not exist",
         lambda e, _: replace(e, tool="no_such_tool", finish_reason="tool_call"),
     ),
     Fault("wrong_usage", "usage that is missing, negative, absurd or incomplete", _wrong_usage),

@@ -255,7 +255,7 @@ def test_the_model_of_a_pydantic_ai_agent_is_its_own() -> None:
         ),
         (
             AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{MCP: {command: npx}}]"),
-            "a blueprint can only name the `url` of an MCP server; to start one by a command, build",
+            "a blueprint can only name the `url` of an MCP server; to start one with a command, build",
         ),
         (
             AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [MCP]"),

@@ -29,7 +29,7 @@ STEP = "steps: [{name: s, uses: agents.a}]\n"
         ),
         (
             AGENT + "steps: [{name: s, loop: {max_loops: 2, body: [{name: t, uses: agents.a}]}}]",
-            ["unknown key 'loop' here; write `kind: loop` beside it"],
+            ["unknown key 'loop' here; write `kind: loop` next to it"],
         ),
         (
             AGENT + "steps: [{name: s, kind: map, over: input, do: [{name: t, uses: agents.a}]}]",

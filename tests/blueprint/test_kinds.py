@@ -172,7 +172,7 @@ def test_a_callables_schema_is_a_check_on_its_value():
         ),
         (
             "  - {name: s, uses: agents.a, processing: {checks: ['output']}}",
-            "unknown key 'checks' here; it belongs to the step, beside `processing:`",
+            "unknown key 'checks' here; it belongs to the step, next to `processing:`",
         ),
         ("  - {name: s, uses: agents.a, branches: {}}", "unknown key 'branches' here; it belongs to kind: parallel"),
         (

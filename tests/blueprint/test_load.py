@@ -369,7 +369,7 @@ def test_a_step_under_its_own_name_is_reported_once_with_the_right_form() -> Non
     with pytest.raises(BlueprintError) as error:
         parse_blueprint("steps: [{two: {uses: passthrough}}]")
     (found,) = error.value.findings
-    assert found.message == "unknown key 'two'; write `name: two`, and beside it the keys below `two`"
+    assert found.message == "unknown key 'two'; write `name: two`, with the keys below `two` next to it"
 
 
 def test_edges_between_steps_are_answered_with_the_order_of_the_steps() -> None:

@@ -284,7 +284,7 @@ def test_an_option_for_many_rows_is_an_error_for_one_run(aros: Aros, shop: Path,
 def test_an_option_for_one_run_is_an_error_for_many_rows(aros: Aros, shop: Path, option: tuple[str, ...]) -> None:
     ended = batch(aros, '"a"', extra=option)
     assert (ended.exit_code, Path("out.jsonl").exists()) == (2, False)
-    assert f"error: {option[0]} is for one run, not for --inputs" in ended.stderr
+    assert f"error: {option[0]} applies to a single run, not to --inputs" in ended.stderr
 
 
 @pytest.mark.parametrize("option", [("--cache",), ("--state", "a.json")])

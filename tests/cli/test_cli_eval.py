@@ -199,7 +199,7 @@ def test_rows_beyond_those_shown_are_counted(aros: Aros, server: ModelServer) ->
     Path("rows.jsonl").write_text(rows, encoding="utf-8")
     Path("strict.yaml").write_text(BLUEPRINT.replace("bug, other]", "bug]"), encoding="utf-8")
     ended = evaluated(aros, "--against", "strict.yaml", "--max-same-failures", "0")
-    assert "strict.yaml: 13 rows with another verdict" in ended.stdout
+    assert "strict.yaml: 13 rows with a different verdict" in ended.stdout
     assert "  and 3 more: --json lists them all\n" in ended.stdout
 
 
@@ -378,7 +378,7 @@ def test_a_batch_stops_at_its_cost_limit_and_reports_its_usage(aros: Aros, serve
 @pytest.mark.parametrize(
     ("limit", "words"),
     [
-        ("anthropic:requests=9", "--limit anthropic: no model of the blueprint is of this provider, only openai-chat:"),
+        ("anthropic:requests=9", "no model of the blueprint is from this provider, only from openai-chat:"),
         ("openai:requests=9", ""),
     ],
 )

@@ -610,7 +610,7 @@ def test_a_missing_key_is_reported_before_any_step_runs(aros: Aros, monkeypatch:
     ended = aros("run", "b.yaml", "-i", "x", "--allow", "asked.py")
     assert ended.exit_code == 2
     assert "b.yaml: step 'ask': the model 'openai:gpt-4o-mini' cannot be used: Set the `OPENAI_API_KEY`" in ended.stderr
-    assert "; without a key, use `local:smollm2`" in ended.stderr
+    assert "; without an API key, use `local:smollm2`" in ended.stderr
     assert not Path("ran").exists()
     assert aros("run", "b.yaml", "-i", "x", "--allow", "asked.py", "--dry-run").exit_code == 0, "a plan needs no key"
 

@@ -81,7 +81,7 @@ def test_a_file_in_the_place_of_the_cases_is_reported(tmp_path: Path) -> None:
     [
         ("cases: 3", "so it is not a pydantic-evals dataset"),
         ("cases: [{name: a}]", "case 0 has no `inputs`"),
-        ("cases: [{inputs: a, expected: b}]", "case 0 has the key 'expected'; known are name, inputs"),
+        ("cases: [{inputs: a, expected: b}]", "case 0 has the key 'expected'; the known keys are name, inputs"),
         ("cases: [", "cannot be read"),
         (
             "cases: [{inputs: a, evaluators: [{Equals: {category: bug}}]}]",

@@ -19,7 +19,7 @@ def test_a_model_without_its_key_is_reported_with_alternatives(monkeypatch: pyte
     said = str(caught.value)
     assert said.startswith("the model 'openai:gpt-4o' cannot be used: ")
     assert "OPENAI_API_KEY" in said
-    assert "; without a key, use `local:smollm2`, which runs on this machine, or in tests Runner(" in said
+    assert "; without an API key, use `local:smollm2`, which runs on this machine, or in tests Runner(" in said
     assert said.endswith("models=ScriptedModel(…))")
     assert caught.value.__suppress_context__, "one traceback, not that of the provider as well"
     assert "To try Pydantic AI" not in said
@@ -27,7 +27,7 @@ def test_a_model_without_its_key_is_reported_with_alternatives(monkeypatch: pyte
 
 def test_an_empty_key_is_reported_like_a_missing_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "")
-    with pytest.raises(UsageError, match="the environment variable OPENAI_API_KEY is empty; without a key, use"):
+    with pytest.raises(UsageError, match="the environment variable OPENAI_API_KEY is empty; without an API key, use"):
         create_model("openai:gpt-4o")
 
 

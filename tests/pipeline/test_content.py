@@ -100,7 +100,7 @@ BYTES = 'bytes are not text; decode them, or pass BinaryContent(data, media_type
         (["What is this?", Path("cat.png")], "cat.png is only the name of a file; pass its content: BinaryContent.fr"),
         (
             {"shop": object()},
-            "an object of the type object has no form as text; pass a mapping, a dataclass",
+            "an object of the type object has no text representation; pass a mapping, a dataclass",
         ),
     ],
     ids=["bytes", "in a list", "memory view", "in a mapping", "open file", "path", "object"],

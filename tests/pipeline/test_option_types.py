@@ -138,7 +138,7 @@ WRONG: list[tuple[Make, str]] = [
     (lambda: Runner(CALL, engine="durable"), "Runner: engine must be an engine, or None, not 'durable'"),  # type: ignore[arg-type]  # as above
     (
         lambda: Runner(CALL, models={"local:x": 1}),
-        "Runner: models must be a Model of pydantic-ai, a source of models",
+        "Runner: models must be a pydantic-ai Model, a source of models",
     ),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, on_result="x"), "Runner: on_result must be a function of a RunResult, or None, not 'x'"),  # type: ignore[arg-type]  # as above
     (

@@ -76,7 +76,7 @@ def test_a_read_only_folder_disables_the_default_journal_and_is_an_error_for_a_n
     (said,) = warnings_of(caplog)
     assert "Read-only file system" in said
     assert "AROS_JOURNAL=off" in said
-    with pytest.raises(UsageError, match="Read-only file system; name a file in another place"):
+    with pytest.raises(UsageError, match="Read-only file system; name a file in another folder"):
         open_journal("runs.sqlite")
 
 

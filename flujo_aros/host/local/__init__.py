@@ -1,4 +1,4 @@
-"""Small models on this machine: `local:smollm2`, or `local:<path to a .gguf file>`."""
+"""Small local models: `local:smollm2`, or `local:<path to a .gguf file>`."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def check_local(names: Iterable[str]) -> None:
 
 
 def require_engine() -> None:
-    """Raise `LocalModelError` unless the extra `local` is installed."""
+    """Raise `LocalModelError` unless the `local` extra is installed."""
     if find_spec("xllamacpp") is None or find_spec("openai") is None:
         raise LocalModelError("Local models need llama.cpp: pip install 'flujo_aros[local]'")
 

@@ -151,7 +151,7 @@ class LocalServer:
         return True
 
     def kill(self) -> None:
-        """Kill the process immediately; it has no state to save. Returns at once."""
+        """Kill the process immediately; it has no state to save. Returns immediately."""
         self._process.kill()
 
     async def stop(self) -> None:
@@ -161,7 +161,7 @@ class LocalServer:
             await self.wait_for_exit(within=10)
         finally:
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=1)  # returns at once, unless the line above was cancelled
+                self._process.wait(timeout=1)  # returns immediately, unless the line above was cancelled
             self._lifeline.close()
             self._files.close()
 
@@ -173,7 +173,7 @@ class LocalServer:
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}{self._first_error_in_log()}"
 
     def _explain_failed_start(self) -> str:
-        # The engine may end before its log is written, so the port itself is checked, too.
+        # The engine may end before its log is written, so the port itself is also checked.
         if self._settings.port and ("couldn't bind" in self._log_text() or _is_taken(self._settings.port)):
             return (
                 f"Port {self._settings.port} on 127.0.0.1 is taken: set AROS_LOCAL_PORT to a free port, "

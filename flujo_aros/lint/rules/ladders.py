@@ -23,7 +23,7 @@ class UnreachableStage(Rule, code="V-R1", severity=Severity.WARNING):
     ## What it does
 
     Finds stages in `processing.stages` that come after one that always ends the ladder (`degrade`, `synthesize`), or
-    for which `max_stages` or `max_calls` leaves no room, whatever the reason of the rejection.
+    for which `max_stages` or `max_calls` leaves no room, whatever the reason for the rejection.
 
     ## Why is this bad
 
@@ -62,7 +62,7 @@ class UnreachableStage(Rule, code="V-R1", severity=Severity.WARNING):
 
 
 def why_unreachable(ladder: Ladder, index: int) -> str | None:
-    """Return the reason why a stage can never run, whatever the reason of the rejection, or None if it can."""
+    """Return the reason why a stage can never run, whatever the reason for the rejection, or None if it can."""
     stage = ladder.stages[index]
     whys = {_why(ladder, index, reason) for reason in Reason if reason in stage.answers}
     return None if None in whys or not whys else min(why for why in whys if why is not None)
@@ -166,7 +166,7 @@ class UncountedCost(Rule, code="V-R4", severity=Severity.WARNING):
     ## What it does
 
     Finds steps with `usage_limits: {max_cost: …}` that use a model without a known price, such as one at its own
-    address. `aros run` warns of them, too.
+    address. `aros run` also warns about them.
 
     ## Why is this bad
 

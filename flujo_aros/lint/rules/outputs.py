@@ -106,7 +106,7 @@ def _add_processing(subject: Subject, located: Located, key: str, word: str) -> 
 
 
 def _schema_place(located: Located, step: Step) -> str | None:
-    """Return the place of a step's schema, if it has one."""
+    """Return the location of a step's schema, if it has one."""
     if step.processing.schema is not None:
         return "its own"
     has_own = member(located.node, "output_schema") or member(located.node, "agent", "output_schema")
@@ -413,7 +413,7 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
 
 
 def _schema_node(subject: Subject, located: Located, known: Facts) -> Node | None:
-    """Return the place of the effective schema."""
+    """Return the location of the effective schema."""
     if known.schema_source == "processing":
         return member(located.node, "processing", "schema")
     if known.schema_source == "contract":

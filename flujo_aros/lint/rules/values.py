@@ -50,7 +50,7 @@ class UnknownModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_name=A
     ## Why is this bad
 
     The command line has no such model, so the run fails before it starts. The name of a local model can be right only
-    if a program provides its own (`Runner(…, models=…)`). A name without a provider is never right: it is an error.
+    if a program provides its own (`Runner(…, models=…)`). A name without a provider is always an error.
 
     ## Example
 

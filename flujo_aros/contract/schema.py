@@ -410,6 +410,8 @@ _PREFIX: Final = 24
 _LEAST_WORDS: Final = 3
 _LEAST_CHARACTERS: Final = 8
 """The least size of a description that no value repeats by chance, in words or, without spaces, in characters."""
+_ALTERNATIVES: Final = re.compile(r"\w ?\| ?\w")
+"""A description that lists the values: `positive|negative`."""
 
 
 def _may_elide(shape: Shape, *, drops: bool) -> bool:
@@ -547,7 +549,8 @@ class _Compiler:
         for said in (node.get("title"), node.get("description")):
             if not isinstance(said, str) or fold(said) in known:
                 continue
-            if len(said.split()) >= _LEAST_WORDS or (not said.isascii() and len(fold(said)) >= _LEAST_CHARACTERS):
+            is_long = len(said.split()) >= _LEAST_WORDS or (not said.isascii() and len(fold(said)) >= _LEAST_CHARACTERS)
+            if is_long or _ALTERNATIVES.search(said):
                 shape.sentences |= {fold(said)}
                 self.described.append(said)
 

@@ -126,8 +126,8 @@ ESCAPED_WITHIN: Final = 600
 # omissions and placeholders would cost up to six times as much: the engine searches fast for a few literals that do
 # not all begin with the same character. So dots, which may mean either, are only among the placeholders.
 _MAY_BE_SLOT: Final = Phrases(
-    r"\"(?:[<\[{(（【]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\"|(?:YYYY|yyyy|DD|dd)[-/.]"
-    r"|(?:HH|hh):)",
+    r"\"(?:[<\[{(（【]|\$\{|(?:YOUR|INSERT|ENTER)_|[Ii]nsert |[Ee]nter |[Yy]our |string\"|[Ll]orem |(?:HH|hh):|XX"
+    r"|○○|〇〇|××|某某|(?:YYYY|yyyy|JJJJ|AAAA|RRRR|ГГГГ|DD|dd|TT|JJ|GG|ДД|дд)[-/.]|此处|在此|请在此|ここに|여기에)",
     r"(?:\.\.\.|…| (?:goes here|hier|ici|aqui|aquí)|XX)\)?\"",
     cased=True,
 )

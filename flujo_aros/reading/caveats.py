@@ -1,6 +1,6 @@
 """Recognizes caveats: sentences next to an answer that say why it cannot be trusted. It was made up, is a placeholder,
-out of date, copied from the prompt, of another record or a default; the source was not reached, is not legible or does
-not mention it; the task was not done, or was refused.
+out of date, rounded, copied from the prompt, of another record or a default; the source was not reached, is not legible
+or does not mention it; the task was not done, or was refused; the user is asked which value is meant.
 
 Each word has classes, as in `remarks`. What marks such a sentence is which classes it has, and hardly ever their order,
 which differs between languages: a rule is a set of classes. Words that the answer itself has are its subject (`broken
@@ -10,6 +10,7 @@ Spanish, Italian, Portuguese, Dutch, Polish, Russian, Turkish, Swedish, Chinese,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
@@ -405,6 +406,59 @@ _WORDS: Final = {
     "FOR_SCHEMA": """to_satisfy_the_schema satisfy_the_schema keep_the_schema_happy please_the_schema
         schema_zu_erfüllen satisfaire_le_schéma para_cumplir_el_esquema cumplir_con_el_esquema soddisfare_lo_schema
         satisfazer_o_esquema voldoen_aan_het_schema""",
+    # estimates
+    "ROUNDED": """rounded round_up gerundet aufgerundet abgerundet arrondi arrondie arrondis redondeé redondead*
+        he_redondeado arrotondat* arrotondo arredondei arredondad* afgerond zaokrąglił* zaokrąglon* округли*
+        округлен* yuvarla* avrunda* 四舍五入 取整 四捨五入 切り上げ 切り捨て 丸め 반올림* 올림""",
+    "CONFIDENCE": """confidence certainty certain sure konfidenz sicherheit sicher gewissheit confiance certitude
+        sûr sûre confianza certeza seguro segura fiducia sicurezza sicuro sicura confiança zekerheid zeker pewność
+        pewności pewny уверенность уверенности уверен güven güvenim eminim säkerhet säker 置信度 可信度 把握 信心
+        確信度 信頼度 確度 확신도 신뢰도 확신""",
+    "DECIMALS": """decimal decimals decimal_places nachkommastellen dezimalstellen décimales décimale decimales
+        decimali casas_decimais decimalen miejsc знаков знака ondalık 小数 小数点 소수점 whole integer integers full
+        minutes hours days ganze* minuten stunden entier* minutes_entières entero* intero interi inteir* hele gehele
+        całkowit* целых целое tam_sayı 整数 정수""",
+    "CONVERTED": """converted convert conversion umgerechnet umrechn* converti* convertid* convertit* convertí
+        omgerekend przelicz* пересчита* пересчёт* перевёл перевел çevirdim omräkna* räknade_om 换算 折算 換算 환산*""",
+    "ROUGHLY": """roughly approximate* about approx around ungefähr* etwa circa environ approximativ* aproximad*
+        approssimativ* ongeveer około примерн* приблизительн* yaklaşık ungefärlig* 大约 大概 约 およそ おおよそ 約
+        だいたい 대략 약""",
+    "BY_EYE": """from_memory eyeballed eyeballing aus_dem_gedächtnis aus_dem_kopf pi_mal_daumen de_mémoire
+        à_vue_de_nez au_jugé de_memoria a_ojo a_memoria a_occhio de_cabeça a_olho uit_het_hoofd op_het_oog z_pamięci
+        na_oko по_памяти на_глаз ezberden göz_kararı ur_minnet på_en_höft 凭记忆 目测 目分量 目測 눈대중* 기억으로""",
+    # questions to the user
+    "CHOOSE": """should_i shall_i should_we do_you_want do_you_need would_you_rather soll_ich sollen_wir möchten_sie
+        brauchen_sie wünschen_sie dois-je faut-il voulez-vous souhaitez-vous debo debería quiere necesita devo
+        le_serve le_serv* deseja precisa zal_ik moet_ik wilt_u czy_mam mam_podać podać взять указать нужн*
+        kullanayım alayım almalıyım istersiniz 应该 应当 您要 您需要 必要 しましょうか いいですか 必要ですか
+        하시나요 필요하신* 할까요""",
+    "WHICH": """which whichever welche* lequel laquelle lesquel* quel quelle cuál cuáles quale quali qual quais welk
+        welke który która które którą którego jaką какой какая какую какие котор* hangi hangisi* 哪个 哪一个 哪种 哪
+        どちら どれ いずれ 어느 어떤 vilken vilket""",
+    "PREFER": """rather preferably lieber besser plutôt mejor piuttosto liever beter raczej lepiej лучше tercihen
+        宁可 むしろ 차라리""",
+    "THE_RIGHT": """correct richtige* korrekte* bon bonne bien correcto correcta correcte giusto giusta certo certa
+        juiste właściw* правильн* тот_самый та_самая то_самое doğru 对 对的 正确 合って 正しい でよろしい 맞나
+        맞나요 맞습니까 맞는 rätt""",
+    "MEANT": """could_you_confirm can_you_confirm could_you_check could_you_clarify meinten bestätigen_sie 您要的
+        did_you_mean do_you_mean you_meant you_mean looking_for meinten_sie meinst_du meinen_sie gemeint
+        vouliez-vous_dire vouliez-vous voulez-vous_dire quiso_decir se_refiere te_refieres intendeva intende
+        intendevi quis_dizer se_refere bedoelt bedoelde bedoel chodziło chodzi имели_в_виду имеется_в_виду
+        kastettiniz mı_demek 您是指 您指 你是指 您要的 という理解 のことでしょうか の意味 말씀하신 말씀하시는
+        의미하신""",
+    "OR": """or oder ou o oppure lub albo czy_też или ya_da yoksa veya 还是 或者 それとも 아니면 eller""",
+    "INCLUDED": """count counts counted include included mitgezählt mitzählen gezählt eingerechnet comptent comptés
+        comptées compter inclus inclure cuentan incluirse contare contano incluso contam incluíd* meetellen
+        meegerekend meegeteld wliczone wliczyć uwzględnić учитывать учесть включать включить dahil 计入 算入 包含
+        含める 含め 포함""",
+    "OFFER": """also too as_well additionally else anything more next further help draft write explain explanation
+        summarize summary translate translation send export csv xml yaml json excel pdf markdown table list
+        spreadsheet convert add reasoning raw go_on continue proceed details auch sonst weitere* weitermachen
+        entwerf* erklär* zusammenfass* tabelle übersetz* schicken aussi autre* résumé rédige* aide* aider tableau
+        traduire también algo_más más resumen tabla traduc* redact* ayud* anche altro riassunt* aiut* tabella também
+        mais resumo tabela traduz* ajud* ook anders samenvatting vertal* helpen też jeszcze pomóc pomoc podsumowanie
+        także также ещё еще помочь резюме başka yardım* özet ayrıca 还需要 还有 另外 起草 翻译 帮您 帮助 他に ほかに
+        その他に 手伝* お手伝い 下書き 翻訳 要約 도와* 도움 초안 번역 요약 추가로 다른_도움""",
     "SORRY": """sorry apologies afraid unfortunately regret leid leider entschuldig* désolé* regrette
         malheureusement siento lamento disculp* lamentablemente dispiace scusa* purtroppo desculp* sinto
         infelizmente helaas spijt przepraszam przykro niestety сожалени* извин* простите üzgünüm maalesef özür
@@ -540,6 +594,16 @@ _CAVEATS: Final = _rules(
     "UNKNOWN I !YOU",
     "WRONG_FIELD !SPEC",
     "RECHECK",
+    # a confidence of 20 %, "J'ai arrondi le montant", "converted at roughly today's rate"
+    "CONFIDENCE LOW_SHARE",
+    "ROUNDED I/VALUE/FIELD/THIS/BEHIND !REQUESTED/DECIMALS/NOT/SPEC/FIGURE",
+    "CONVERTED ROUGHLY !NOT",
+    "BY_EYE I/VALUE/FIELD/THIS/BEHIND/CONVERTED !NOT",
+    # "Net or gross?", "Soll ich lieber den Nettobetrag nehmen?"
+    "WHICH/OR/INCLUDED A_QUESTION BEHIND/YOU/CHOOSE !OFFER",
+    "INSTEAD/PREFER A_QUESTION BEHIND/CHOOSE !OFFER",
+    "MEANT A_QUESTION !OFFER",
+    "RIGHT/THE_RIGHT A_QUESTION BEHIND/YOU/CHOOSE !OFFER",
     # "I can't help with that" next to an answer that is blank
     "CANT/GUIDELINES/SORRY BLANK",
     "NOT I BLANK !FIND/SAYS",
@@ -547,7 +611,7 @@ _CAVEATS: Final = _rules(
 """The classes of sentences that say why an answer cannot be trusted."""
 _EXEMPT: Final = _rules(
     "REPORTS !I/SOURCE",
-    "PERSON !I/ANSWER/OTHER_RECORD/FIELD",
+    "PERSON !I/ANSWER/OTHER_RECORD/FIELD/THE_RIGHT",
     "NONE_ELSE !FIELD/VALUE/OTHER_RECORD",
     "IN_A_CONDITION",
     "REQUESTED",
@@ -566,9 +630,17 @@ def _required(names: AbstractSet[str]) -> frozenset[str]:
     return found
 
 
-_STRONG: Final = _NO_CLASS.union(*(_required(rule.wanted[0]) for rule in _CAVEATS))
-"""A sentence with none of these classes fits no rule."""
-MAY_BE_CAVEAT: Final = Phrases(*_LEXICON.phrases("/".join(sorted(_STRONG))), r"n['’](?:t\b)?")
+_SIGNS: Final = frozenset(("A_QUESTION", "LOW_SHARE"))
+"""Classes that a sentence has by its form: `Net or gross?`, `20%`."""
+_STRONG: Final = _NO_CLASS.union(
+    *(_required(rule.wanted[0]) for rule in _CAVEATS if all(map(_SIGNS.isdisjoint, rule.wanted)))
+)
+"""A sentence with none of these classes, and no sign, fits no rule."""
+MAY_BE_CAVEAT: Final = Phrases(
+    *_LEXICON.phrases("/".join(sorted(_STRONG))),
+    r"n['’](?:t\b)?|[?？]|[か吗呢][\s。)）*_]{0,9}(?:\n|\Z)|[%％★]",
+    r"\d ?(?:/|su|sur|von|van|de|na|из|z|out of) ?1?[05]\b|\b0?[.,]\d",
+)
 """Finds texts that may contain a caveat."""
 _PORTUGUESE: Final = expression(r"[ãõç]|\b(?:é|do|da|dos|das|na|uma?|os)\b")
 """Words of Portuguese, in which `no` is no negation."""
@@ -576,9 +648,10 @@ _COMMON: Final = 5
 """The number of letters that two forms of a word have in common."""
 
 
-def caveat_in(text: str, tagger: Callable[[], Tagger], *, of_writer: bool = False) -> str | None:
+def caveat_in(text: str, tagger: Callable[[], Tagger], *, of_writer: bool = False, behind: bool = False) -> str | None:
     """Return the first sentence of a text that says why the answer cannot be trusted, or None. `of_writer` says that
-    it speaks for the writer without saying *I*, as a comment in the answer does.
+    it speaks for the writer without saying *I*, as a comment in the answer does, and `behind` that it follows the
+    answer, where a question is one to the user.
 
     >>> answer = Tagger([Field("price", "number", 540), Field("vendor", "empty")])
     >>> caveat_in("I kept it short. The price service timed out.", lambda: answer)
@@ -590,12 +663,46 @@ def caveat_in(text: str, tagger: Callable[[], Tagger], *, of_writer: bool = Fals
     """
     if not MAY_BE_CAVEAT.may_match(text):
         return None
-    for sentence in SENTENCE.split(text[:_MOST_TEXT]):
-        words = _LEXICON.words_in(sentence.lower())
-        may_be = not all(map(_STRONG.isdisjoint, map(_LEXICON.classes_of, words)))
-        if may_be and _is_caveat(sentence, tagger(), _WRITER if of_writer else _NO_CLASS):
-            return sentence
+    known = frozenset(name for name, holds in (("OF_WRITER", of_writer), ("BEHIND", behind)) if holds)
+    sentences = SENTENCE.split(text[:_MOST_TEXT].replace("？", "? "))
+    for sentence, following in zip(sentences, (*sentences[1:], ""), strict=True):
+        asks = _ASKS.search(sentence) is not None and _ANSWERS.match(following) is None
+        is_low = _is_low_share(sentence)
+        words = () if asks or is_low else _LEXICON.words_in(sentence.lower())
+        if asks or is_low or not all(map(_STRONG.isdisjoint, map(_LEXICON.classes_of, words))):
+            has_figure = any(map(str.isdigit, sentence))
+            signs = (("A_QUESTION", asks), ("FIGURE", has_figure), ("LOW_SHARE", is_low))
+            if _is_caveat(sentence, tagger(), known.union(name for name, holds in signs if holds)):
+                return sentence
     return None
+
+
+def _is_low_share(sentence: str) -> bool:
+    """Return whether the first share in a sentence is at most a half: `20%`, `2/10`, `0.3`, `★★☆☆☆`.
+
+    >>> [_is_low_share(text) for text in ("only 20 % sure", "8/10", "2 von 10", "0.95", "★☆☆")]
+    [True, False, True, False, True]
+    """
+    found = _SHARE.search(sentence)
+    if found is None:
+        return False
+    if found["stars"]:
+        return found["stars"].count("★") * 2 <= len(found["stars"])
+    percent = found["percent"] or found["turkish"]
+    share = found["part"] or found["of"] or percent
+    return float(share.replace(",", ".")) * 2 <= float(found["whole"] or (100 if percent else 1))
+
+
+_SHARE: Final = expression(
+    r"""
+      (?P<stars>★{1,10}☆{1,10})
+    | (?P<of>\d{1,3}(?:[.,]\d)?) \s? (?:/|von|sur|de|su|van|na|из|z|out\ of) \s? (?P<whole>5|10|100)\b
+    | %\s?(?P<turkish>\d{1,3})
+    | (?<![\d.,]) (?P<percent>\d{1,3}(?:[.,]\d)?) \s?[%％]
+    | (?<![\d.,]) (?P<part>0?[.,]\d{1,3}) (?![\d%])
+    """,
+    re.X,
+)
 
 
 _MOST_TEXT: Final = 20_000
@@ -621,7 +728,13 @@ _NOT_KNOWN: Final = frozenset(
 )
 
 
-_WRITER: Final = frozenset(("OF_WRITER",))
+_ASKS: Final = expression(r"(?:\?|(?:か|吗|呢|까요|나요)[。.]?)[\s)\"'”»*_]*\Z")
+_ANSWERS: Final = expression(
+    r"\W*(?:yes|no|because|ja|nein|weil|oui|non|parce|sí|porque|sì|perché|sim|não|nee|omdat|tak|nie|bo|да|нет|потому"
+    r"|evet|hayır|çünkü|是|不|因为|はい|いいえ|네|아니)(?!\w)",
+    re.I,
+)
+"""The beginning of a sentence that answers the question before it."""
 
 
 def _is_caveat(sentence: str, answer: Tagger, known: frozenset[str]) -> bool:

@@ -103,7 +103,8 @@ _WORDS: Final = {
     "HAVE": """have haben""",
     "EG": """something_like something_similar for_instance for_example zum_beispiel par_exemple por_ejemplo
         per_esempio por_exemplo bijvoorbeeld na_przykład например örneğin mesela 例如 比如 例えば 예를_들어""",
-    "EXPECTED": """expected required desired erwartetes gewünschtes attendu esperado typically usually""",
+    "EXPECTED": """expected required desired erwartet* gewünscht* attendu* esperad* attes* verwacht* oczekiwan*
+        ожидаем* typically usually""",
     "WANT": """ask asks asked tell tells told want wants wanted instruct* demand* request* insist* would_like
         would_have_me claim* verlangt* fordert* soll solle sollte auffordert befiehlt möchte behauptet* demande*
         veut ordonne* exige* voudrait prétend* souhaite* pide* quiere* ordena* dice_que pretend* afirma* chiede*
@@ -191,6 +192,10 @@ _WORDS: Final = {
         henüz 尚未 还没 まだ 아직 아무것도""",
     "FILL": """fill filled extracted ausgefüllt ausfüllen eingetragen rempli extrait rellen* compilat* preench*
         ingevuld wypełni* uzupełni* заполн* doldur* 填写 填入 記入 채우* 채워*""",
+    "TO_FILL": """you_can_fill to_fill fill_in fill_out replace replacing ersetzen zum_ausfüllen auszufüllen
+        à_remplir à_compléter remplacer remplacez para_rellenar reemplazar sustituir da_compilare sostituire
+        para_preencher substituir in_te_vullen vervangen do_wypełnienia zastąpić для_заполнения заменить замените
+        doldurmanız değiştirebilirsiniz 替换 自行填写 記入して 置き換え 入力して 채워_넣 바꿔""",
     "OBEY": """obey obeyed comply follow adopt adopting support endorse going_to_happen do_that do_this do_so
         play_along go_along nachkommen befolgen befolge folgen obéir obéis suivre suivrai suis_pas seguir seguiré
         obedecer obedeceré seguirò seguire obbedir* seguirei obedecerei volgen opvolgen volg zastosuj* wykonam
@@ -287,7 +292,8 @@ _BEFORE: Final = (
     "^ DEF/A? ~1 FORMAT WOULD",
     "EG ~2 THIS? END $",
     "^ DEF/A? EXAMPLE IS END $",
-    "^ HERE? IS? ONLY? A? +3 EXAMPLE FROM DEF? ANSWER END $",
+    "^ HERE? IS? ONLY? A? +3 EXAMPLE FROM DEF? EXPECTED? ANSWER EXPECTED? END $",
+    "EXAMPLE ~9 TO_FILL",
     "MISTAKE/WRONG ~3 SAY ~1 END $",
     "MISTAKE/WRONG %6 WOULD ~2 END $",
     "HIDDEN ~4 SAY ~1 END $",

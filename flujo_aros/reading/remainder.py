@@ -634,7 +634,7 @@ def _rest_behind(behind: str, answer: Answer) -> str | None:
         return f"the text after it {said}: {_excerpt(remark.sentence, 0)!r}"
     if (claim := _claim_in(prose, answer)) is not None:
         return f"the text after it {claim}"
-    if (caveat := caveat_in(prose, answer.tagger)) is not None:
+    if (caveat := caveat_in(prose, answer.tagger, behind=True)) is not None:
         return f"the text after it says that it is not to be trusted: {_excerpt(caveat, 0)!r}"
     return (
         _other_lines(prose, answer)
@@ -746,7 +746,7 @@ def contradiction_in(comments: str, answer: Answer) -> Issue | None:
         return Issue("$", "leftover", f"a comment says that it is made up: {_excerpt(said, unfounded.start())!r}")
     if not (MAY_REMARK.may_match(said) or MAY_BE_CAVEAT.may_match(said) or may_claim(said, answer.shape.named)):
         return None
-    doubted = doubt_in(said, answer.tagger, named=True) or caveat_in(said, answer.tagger, of_writer=True)
+    doubted = doubt_in(said, answer.tagger, named=True) or caveat_in(said, answer.tagger, of_writer=True, behind=True)
     if doubted is not None:
         return Issue("$", "leftover", f"a comment says that it is not to be trusted: {_excerpt(doubted, 0)!r}")
     claim = _claim_in(said, answer)

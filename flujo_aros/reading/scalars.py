@@ -1175,11 +1175,25 @@ _ASKED_FOR: Final = frozenset({"your", "the", "a", "an", "insert", "enter", "her
 _ASKS: Final = _words("your insert enter dein deine ihr ihre votre ton ta tu su seu sua tuo tua jouw uw twój twoja")
 _OF: Final = _words("of the des der de du del della di do da van von")
 """First of several words in brackets that stand for what the reader is to fill in."""
+_DATE_MASK: Final = (
+    r"(?i:(?:[yajrг]{4}|X{4})[-/.](?:mm|мм|XX)[-/.](?:dd|jj|tt|gg|дд|XX)"
+    r"|(?:dd|jj|tt|gg|дд|XX)[-/.](?:mm|мм|aa|XX)[-/.](?:[yajrг]{4}|X{4}))"
+)
+"""The pattern of a date: `YYYY-MM-DD`, `TT.MM.JJJJ`, `XX/XX/XXXX`."""
+_MASK: Final = (
+    r"[Hh]{2}:[Mm]{2}|XX:XX|(?:X{2,4}[ -]){2,4}X{2,4}"
+    r"|(?:X{2,4}(?!染|级|級|型|世)|[○〇×]{2})[\u3040-\u9fff가-힣]{1,8}|某某[^\"]{0,9}|[Ll]orem ipsum [^\"]{0,200}"
+)
+"""Another pattern: `HH:MM`, `XX XX XX`, `○○株式会社`."""
+_TO_FILL_IN: Final = (
+    r"(?:此处|在此|请在此)(?:填写|填入|输入)[^\"]{0,20}|ここに[^\"]{0,20}(?:入力|記入)[^\"]{0,9}"
+    r"|여기에[^\"]{0,20}(?:입력|작성)[^\"]{0,9}"
+)
 _SLOT_VALUE: Final = expression(
     r"[:=]\s{0,9}(?:\[\s{0,20})?[\"'`](?:([<\[{$](?:[^\"'`\n]|(?<=\w)['’](?=\w)){1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60}|(?:[Yy]our"
     r"|[Ii]nsert|[Ee]nter) [\w ]{1,60} here|[\w ]{1,60} goes here|(?i:ihre?|deine?|votre|ton|ta|tu|su|seu|sua|uw|jouw)"
     r" \w{1,40} (?:hier|ici|aquí|aqui)|[+\d][+\d ().-]{0,6}X{3,}(?:[ ().-]{1,3}X{2,}){1,4})|(string|\.\.\.|…)"
-    r"|((?:YYYY|yyyy)[-/.][Mm]{2}[-/.][Dd]{2}|[Dd]{2}[-/.][Mm]{2}[-/.](?:YYYY|yyyy)|[Hh]{2}:[Mm]{2}))[\"'`]"
+    rf"|({_DATE_MASK}|{_MASK}|{_TO_FILL_IN}))[\"'`]"
 )
 """A value, or the first item of a list, that may be a placeholder. It begins with its colon, since each word of a text
 would be tried as a name."""

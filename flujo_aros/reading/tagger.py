@@ -81,7 +81,8 @@ WORDS: Final = {
         erwähnt gefunden indiqué* précisé* trouvé* mencionad* especificad* encontrad* informad* menzionat* trovat*
         vermeld genoemd gevonden explicit* names naming shown named printed labelled labeled contain* indic*""",
     "READ": """open access load view read see seeing reading make_out decipher lesen""",
-    "WHAT": """how what which who when where whether why warum pourquoi""",
+    "WHAT": """how what which who when where whether why warum pourquoi por_qué por_que waarom dlaczego почему neden
+        为什么 なぜ 왜""",
     "SHOULD": """should must need* please kindly recommend* suggest* advis* want better best_to wise worth_a
         worth_checking worth_verifying worth_confirming worth_reviewing worth_double-checking pending awaiting
         someone somebody bitte muss müssen sollte* noch veuillez doit doivent debe* deber* conviene falta

@@ -79,6 +79,21 @@ def test_a_comment_that_is_not_sure_speaks_for_the_writer(comment: str) -> None:
         "Les noms ont été modifiés.",
         "This is just a dry run.",
         "I had to fill in some fields to satisfy the schema.",
+        # estimated
+        "Confidence: 20%",
+        "Sicherheit: 25 %",
+        "確信度：15%",
+        "Confidence: ★☆☆☆☆",
+        "J'ai arrondi le prix à la centaine.",
+        "I converted the dollars with an exchange rate from memory.",
+        # questions that leave it open
+        "Should I use the price without tax instead?",
+        "Net or gross?",
+        "Is that the right vendor?",
+        "Meinten Sie den Nettopreis?",
+        "¿Cuál de los dos precios quiere que indique?",
+        "Która z dwóch cen jest właściwa?",
+        "税込と税抜のどちらの価格が必要ですか？",
         # not certain
         "Emin değilim, fiyatı kendim yazdım.",
     ],
@@ -109,6 +124,16 @@ def test_a_caveat_rejects_the_answer(said: str) -> None:
         "The closest station is not far from the hotel.",
         "I replaced commas with dots, as requested.",
         "I used the first page only to check the date.",
+        "Confidence: 95%",
+        "Sicherheit: 99 %",
+        "The price is rounded to whole euros, since the field is an integer.",
+        "I rounded 540.4 to 540.",
+        "Shall I also draft the e-mail?",
+        "Would you prefer CSV or XML?",
+        "Is that the right price? Yes, it is printed twice.",
+        "¿Por qué 540? Porque figura en la factura.",
+        "Kann ich sonst noch etwas für Sie tun?",
+        "返信の下書きも作成しましょうか？",
     ],
 )
 def test_a_sentence_that_explains_or_is_about_something_else_is_harmless(said: str) -> None:

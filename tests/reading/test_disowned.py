@@ -32,6 +32,11 @@ OTHER = '{"ref": "K-2291", "total": 50}'
         "答案绝对不是：\n@",
         "@\n\nこれは正しい回答ではありません。",
         "이것은 정답이 아닙니다:\n@",
+        # a template
+        "Example of the expected answer:\n@",
+        "Exemple de réponse attendue :\n@",
+        "Hier ist die Vorlage, Sie können die Felder dann ersetzen:\n@",
+        "以下のテンプレートに記入してください：\n@",
         # to be ignored
         "You must never give this as the result:\n@",
         "@\n\nPlease ignore this JSON.",

@@ -969,6 +969,29 @@ def test_the_pattern_of_a_date_is_a_placeholder_unless_the_field_asks_for_a_patt
     assert read('{"date_format": "YYYY-MM-DD"}', dict[str, str]).value == {"date_format": "YYYY-MM-DD"}
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "TT.MM.JJJJ", "JJ/MM/AAAA", "дд.мм.гггг", "XX.XX.XXXX", "XX:XX", "XX XX XX XX", "此处填写公司名称",
+        "在此输入姓名", "ここに名前を入力", "여기에 이름을 입력", "XX公司", "○○株式会社",
+        "某某公司", "Lorem ipsum dolor sit amet",
+    ],
+)  # fmt: skip
+def test_a_pattern_or_a_request_to_fill_in_is_a_placeholder_in_other_languages_too(name: str) -> None:
+    assert why(json.dumps({"name": name}, ensure_ascii=False), Person) is Reason.ECHOED_SCHEMA
+
+
+@pytest.mark.parametrize("name", ["DD", "XXL", "AA/BB", "TTIP", "MM/YY", "20XX", "XXe siècle", "XX染色体", "在此之前"])
+def test_names_that_look_like_a_pattern_are_kept(name: str) -> None:
+    assert read(json.dumps({"name": name}, ensure_ascii=False), Person).value == Person(name=name)
+
+
+def test_a_string_that_lists_the_choices_of_its_description_repeats_it() -> None:
+    schema = {"properties": {"mood": {"type": "string", "description": "good|neutral|bad"}}, "required": ["mood"]}
+    assert why('{"mood": "good|neutral|bad"}', schema) is Reason.ECHOED_SCHEMA
+    assert read('{"mood": "good"}', schema).value == {"mood": "good"}
+
+
 def test_a_comment_behind_the_value_of_a_line_is_no_part_of_it() -> None:
     assert read("# generated\nname: Ann   # first name", Person).value == Person(name="Ann")
 

@@ -102,7 +102,12 @@ def _add_processing(subject: Subject, located: Located, key: str, word: str) -> 
         return editor.add_member(node, "processing", {key: word}, ("uses", "agent", "name", "step", "kind")), False
     if not processing.members:
         return editor.fill(node, "processing", {key: word}), False
-    return editor.add_member(processing, key, word, tuple(processing.members)), editor.is_shared(node, "processing")
+    meta = node.members.get("meta")
+    if meta is not None and meta.members.get("processing") is processing:
+        shared = editor.is_shared(node, "meta") or editor.is_shared(meta, "processing")
+    else:
+        shared = editor.is_shared(node, "processing")
+    return editor.add_member(processing, key, word, tuple(processing.members)), shared
 
 
 def _schema_place(located: Located, step: Step) -> str | None:

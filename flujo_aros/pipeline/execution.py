@@ -107,7 +107,8 @@ class Budget:
         spent, limits = self.spent, self.limits
         requests = spent.requests + self.open if within else spent.requests
         if limits.max_requests is not None and requests >= limits.max_requests:
-            return self._used_up(f"{limits.max_requests} model calls", "max_requests")
+            calls = f"{limits.max_requests} model call{'s'[: limits.max_requests != 1]}"
+            return self._used_up(calls, "max_requests")
         if limits.max_tokens is not None and _tokens(spent) >= limits.max_tokens:
             return self._used_up(f"{limits.max_tokens} tokens", "max_tokens")
         if limits.max_cost is not None and limits.max_cost <= (spent.cost or 0):

@@ -383,7 +383,7 @@ def test_a_step_that_raised_names_the_steps_before_it_that_have_only_text():
 def test_the_error_of_a_step_names_the_limit_that_prevented_its_repair():
     provider = Provider("words")
     result = run(provider.step("a", on_degraded=None, usage_limits=StepLimits(max_requests=1)))
-    limit = "no further model call: step 'a' has used up its limit of 1 model calls; raise usage_limits.max_requests"
+    limit = "no further model call: step 'a' has used up its limit of 1 model call; raise usage_limits.max_requests"
     assert result.steps[0].error == f"no_json: the text contains no JSON object; {limit}"
     with pytest.raises(OutputError, match=re.escape(limit)) as raised:
         _ = result.output

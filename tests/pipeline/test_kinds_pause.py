@@ -350,14 +350,14 @@ def test_the_limits_of_a_run_apply_across_a_pause() -> None:
     state = paused_state(Runner(pipeline, usage_limits=limits).run_sync("x"))
     ended = asyncio.run(Runner(pipeline, usage_limits=limits).resume(state, "yes"))
     assert ended.status is RunStatus.FAILED
-    assert "no further model call: the run has used up its limit of 1 model calls" in str(ended.error)
+    assert "no further model call: the run has used up its limit of 1 model call" in str(ended.error)
 
 
 def test_the_limits_of_a_step_apply_across_a_pause_inside_it() -> None:
     body = [reading('{"n": 1}', name="one"), Ask("sure"), reading('{"n": 2}', name="two")]
     pipeline = Pipeline([Loop("s", body, max_loops=1, usage_limits=StepLimits(max_requests=1))])
     ended = resume(pipeline, paused_state(Runner(pipeline).run_sync("x")), "yes")
-    assert "no further model call: step 's' has used up its limit of 1 model calls" in str(ended.error)
+    assert "no further model call: step 's' has used up its limit of 1 model call" in str(ended.error)
 
 
 @dataclass(frozen=True)

@@ -205,5 +205,3 @@ PRECHECK_KEYS: Final = (
     *("validator_agent", "agent", "delimiters", "goal_context_key", "score_threshold", "inject_feedback", "max_tokens"),
     *("retry_guidance_prefix", "context_feedback_key", "consensus_agent", "consensus_samples", "consensus_threshold"),
 )
-META_KEYS: Final = ("processing", "mergeable_output")
-"""The keys that flujo accepts under `meta` and that belong to the step itself here."""

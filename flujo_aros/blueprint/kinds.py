@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, cast
 
 from flujo_aros.blueprint import blocks
-from flujo_aros.blueprint.dialect import META_KEYS, OTHER_KINDS, PRECHECK_KEYS, REFUSED
+from flujo_aros.blueprint.dialect import OTHER_KINDS, PRECHECK_KEYS, REFUSED
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, not_a_step
 from flujo_aros.blueprint.references import (
@@ -44,7 +44,7 @@ from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.builtins import built_in_step
 from flujo_aros.pipeline.control import OutputMapping, StateUpdate
-from flujo_aros.pipeline.model import STEP_NAME, Pipeline, PipelineStep, find_errors
+from flujo_aros.pipeline.model import META_KEYS, STEP_NAME, Pipeline, PipelineStep, find_errors
 from flujo_aros.pipeline.options import NESTED, Declared
 from flujo_aros.pipeline.step import NO_PROCESSING, Call, Processing, Step, warnings_of
 from flujo_aros.pipeline.template import InputLike, compile_input

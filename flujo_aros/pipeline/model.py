@@ -314,7 +314,14 @@ class TakesInput(PipelineStep[T_co]):
         return self._given.templates
 
 
+META_KEYS: Final = ("processing", "mergeable_output")
+"""The keys that flujo accepts under `meta`: in a blueprint they are treated as keys of the step."""
+
+
 def _problems(step: PipelineStep) -> Iterator[tuple[str, str]]:
+    for key in META_KEYS:
+        if key in step.meta:
+            yield "meta", f"meta[{key!r}] has no effect; pass `{key}` to the step itself"
     if step.sink_to is not None and step.sink_to.count(".") >= MAX_LEVELS:
         yield "sink_to", f"sink_to has at most {MAX_LEVELS} names with dots between them"
     elif step.sink_to is not None and not SINK.fullmatch(step.sink_to):

@@ -54,7 +54,7 @@ from flujo_aros.pipeline.results import StepResult, T_co
 from flujo_aros.pipeline.template import InputLike, field_names
 from flujo_aros.reading.payload import apply_checks_async
 from flujo_aros.reading.read import read
-from flujo_aros.recovery import PLAIN_TEXT, Degrade, Ladder, Retry, ladder_for
+from flujo_aros.recovery import PLAIN_TEXT, READING, Degrade, Ladder, Retry, ladder_for
 from flujo_aros.redaction import SecretsFound, secrets_among
 from flujo_aros.settings import current_settings
 from flujo_aros.spelling import nearest, short_value
@@ -76,16 +76,6 @@ CONVERSIONS: Final[Mapping[str, str]] = {
     "array": "str->array",
 }
 """For each schema type, the conversion that `coercion.allow` may name."""
-
-STAGE_NAMES: Final[Mapping[str, str]] = {
-    "stricter_reprompt": "retry",
-    "llm": "llm_repair",
-    "extractor": "extract",
-    "extract_from_text": "extract",
-    "degrade_to_string": "degrade",
-}
-"""Other names for stages."""
-
 
 _LEVELS: Final = (Risk.LOSSLESS, Risk.INFERRED, Risk.LOSSY)
 _PRECHECK_KEYS: Final = ("enabled", "required_context_keys")
@@ -235,7 +225,7 @@ class Processing:
         """Return the ladder with the stages and limits of this block in place of the default's. Raises `UsageError`."""
         changed: dict[str, Any] = {name: value for name in _LIMITS if (value := getattr(self, name)) is not None}
         if self.stages is not None:
-            changed["stages"] = [stage for each in self.stages for stage in _stage(each)]
+            changed["stages"] = self.stages
         if not changed:
             return default
         kept = {name: getattr(default, name) for name in type(default).model_fields}
@@ -245,15 +235,9 @@ class Processing:
             first = error.errors(include_url=False)[0]
             path = list(first["loc"])
             if len(path) > 1:  # `deterministic` is not a stage of the ladder
-                path[1] = [number for number, each in enumerate(self.stages or ()) for _ in _stage(each)][int(path[1])]
+                names = [each.get("stage") if is_dict(each) else each for each in self.stages or ()]
+                path[1] = [number for number, name in enumerate(names) if name not in READING][int(path[1])]
             raise UsageError(option_error(Ladder, first), key=".".join(map(str, path))) from error
-
-
-def _stage(written: object) -> list[Any]:
-    if not isinstance(written, str):
-        return [written]
-    name = STAGE_NAMES.get(written, written)
-    return [] if name == "deterministic" else [{"stage": name}]  # reading is deterministic and always first
 
 
 def _check_precheck(precheck: dict[str, Any] | None) -> None:

@@ -28,6 +28,7 @@ from flujo_aros.recovery.fidelity import (
 )
 from flujo_aros.recovery.ladder import (
     PLAIN_TEXT as PLAIN_TEXT,
+    READING as READING,
     Ladder as Ladder,
     ends_by_itself as ends_by_itself,
     ladder_for as ladder_for,

@@ -41,9 +41,15 @@ T = TypeVar("T")
 
 Stage: TypeAlias = Annotated[AnyStage, Field(discriminator="stage")]
 
-OTHER_NAMES: Final = {"stricter_reprompt": "retry", "llm": "llm_repair", "extractor": "extract"}
+OTHER_NAMES: Final = {
+    "stricter_reprompt": "retry",
+    "llm": "llm_repair",
+    "extractor": "extract",
+    "extract_from_text": "extract",
+    "degrade_to_string": "degrade",
+}
 """Alternative names of stages."""
-_READING: Final = ("read", "deterministic")
+READING: Final = ("read", "deterministic")
 """Names of what precedes every ladder and is therefore not a stage."""
 
 
@@ -80,7 +86,7 @@ class Ladder(Configured):
         if not isinstance(value, (list, tuple)):
             return value
         named = [_as_stage(part) for part in cast("list[object]", value)]
-        return tuple(part for part in named if not (is_dict(part) and part.get("stage") in _READING))
+        return tuple(part for part in named if not (is_dict(part) and part.get("stage") in READING))
 
     def answers(self, reason: Reason) -> bool:
         """Return whether any stage can handle a rejection with this reason."""

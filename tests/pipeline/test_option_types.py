@@ -78,6 +78,7 @@ WRONG: list[tuple[Make, str]] = [
     (agent_step(fallback=Step), "fallback must be a step, or None, not Step"),
     (agent_step(usage_limits={"max_requests": 3}), "use `StepLimits(max_requests=3)`"),
     (agent_step(meta="x"), "meta must be a mapping, not 'x'"),
+    (agent_step(meta={"mergeable_output": True}), "meta['mergeable_output'] has no effect; pass `mergeable_output` to"),
     (
         agent_step(processing={"stages": []}),
         "processing must be a Processing, not {'stages': []}; use `Processing(stages",

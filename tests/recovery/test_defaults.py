@@ -105,8 +105,8 @@ def test_names_of_stages_elsewhere_are_understood():
             "resume",
             {"stage": "llm", "attempts": 1},
             "stricter_reprompt",
-            "extractor",
-            {"stage": "degrade"},
+            "extract_from_text",
+            {"stage": "degrade_to_string"},
         ]
     }
     stages = (Resume(), LlmRepair(attempts=1), Retry(), Extract(), Degrade())

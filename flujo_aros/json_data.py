@@ -1,4 +1,5 @@
-"""JSON helpers for every layer: types of values, paths in a value, the `$ref`s of a schema, the escapes of strings."""
+"""JSON helpers for every layer: types of values, paths in a value, the `$ref`s of a schema, and the escapes of
+strings."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ class Risk(IntEnum):
     """The degree to which an edit departs from the model's text."""
 
     LOSSLESS = 0
-    """Only the notation changed: a fence, surrounding prose, a trailing comma, quotes, Python literals."""
+    """Only the notation changed: a fence, surrounding prose, a trailing comma, quotes, or Python literals."""
     INFERRED = 1
-    """One reading was clearly meant: a missing comma, an inner quote, `"3"` for 3, an envelope."""
+    """One reading was clearly meant: a missing comma, an inner quote, `"3"` for 3, or an envelope."""
     LOSSY = 2
     """Something was completed, dropped or rounded: never by default."""
 

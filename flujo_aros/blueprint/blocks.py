@@ -342,7 +342,7 @@ class StepKeys(Block):
     """Alias for checks."""
     usage_limits: Limits | None = None
     config: Config | None = None
-    """How the step is run: retries, timeout, settings of the model."""
+    """How the step is run: retries, timeout, and model settings."""
     meta: Members = Field(default_factory=dict)
     ignored: ClassVar[Mapping[str, str]] = {
         "description": "it has no effect",

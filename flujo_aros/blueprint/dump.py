@@ -34,9 +34,9 @@ Plain = dict[str, Any]
 def dump(pipeline: Pipeline, *, first_line: str = FIRST_LINE) -> str:
     """Write a pipeline as a blueprint. `parse_blueprint(dump(p), allow=["*"]) == p` if every function has a name.
 
-    A function object is written as `package.module:name`. Raises `UsageError` for anything that a
-    blueprint cannot express: an agent built in Python, a Python type as a contract, a function without a public name.
-    Values from the environment are written as the original references.
+    A function object is written as `package.module:name`. Raises `UsageError` for anything that a blueprint cannot
+    express: an agent built in Python, a Python type as a contract, or a function without a public name. Values from the
+    environment are written as the original references.
 
     >>> print(dump(Pipeline([Call("size", function="builtins:len")], name="sizes"), first_line=""))
     version: "0.1"

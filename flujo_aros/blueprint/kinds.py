@@ -330,7 +330,7 @@ def _branches(making: Making, kind: blocks.Kind) -> dict[str, Pipeline]:
 
 def _loop(making: Making, keys: Any) -> dict[str, Any]:
     """Return the options that short forms of a loop set: the changes after each iteration, its next
-    input, the output.
+    input, and the output.
     """
     inner = making.member("loop") or making.node
     return {

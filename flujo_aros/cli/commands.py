@@ -280,7 +280,7 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
     """Run a blueprint.
 
     The output of the last step goes to stdout, progress and the closing report to stderr. Exit code 0 if the run
-    completed, 1 if it failed or degraded, 3 if it paused, 4 if the blueprint is invalid, 130 if it was interrupted.
+    completed, 1 if it failed or degraded, 3 if it paused, 4 if the blueprint is invalid, and 130 if it was interrupted.
     With --durable a run survives a crash and Ctrl-C: the same command continues it. With --inputs each row is a
     separate run, and the results go to a file: exit code 0 if every row completed. The same command continues where the
     batch was interrupted or stopped.
@@ -442,8 +442,8 @@ class Lint(Command, Modules, module="lint"):
     """Find errors in blueprints before any tokens are spent.
 
     Nothing is run. With --allow, the modules, types and tools that a blueprint names are imported and checked as `aros
-    run` does; without it nothing is imported. Exit code 0 without errors and warnings, 1 with at least one, 2 for
-    incorrect usage. Infos count only with --strict. `aros rule CODE` explains a rule. With --diff: 0 if there is
+    run` does; without it nothing is imported. Exit code 0 without errors and warnings, 1 with at least one, and 2
+    for incorrect usage. Infos count only with --strict. `aros rule CODE` explains a rule. With --diff: 0 if there is
     nothing to fix.
 
     Example: aros lint blueprints/ --fix

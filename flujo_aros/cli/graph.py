@@ -80,7 +80,7 @@ def _escape(text: str) -> str:
 
 
 def svg(plan: Plan) -> str:
-    """Return a plan as a self-contained SVG drawing: no script, no font, no link; it follows the viewer's light or dark
+    """Return a plan as a self-contained SVG drawing: no scripts, fonts or links; it follows the viewer's light or dark
     scheme.
 
     >>> svg({"blueprint": "b", "steps": [{"name": "a", "kind": "step"}]}).startswith("<svg ")

@@ -114,7 +114,7 @@ def aros(
     """Every LLM step ends in a typed value you can trust, or in an honest refusal.
 
     Results go to stdout, progress and errors to stderr. Exit codes: 0 completed, 1 failed or degraded, 2 incorrect
-    usage, 3 paused, 4 invalid blueprint, 130 interrupted.
+    usage, 3 paused, 4 invalid blueprint, and 130 interrupted.
 
     Example: aros run triage.yaml --input "My invoice is wrong"
     """

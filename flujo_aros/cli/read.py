@@ -207,7 +207,7 @@ class Case(BaseModel):
 
     def verdicts(self, got: Got | None) -> Sequence[str]:
         """Return the columns in which this result counts: exactly one of right, correctly rejected, rejected although
-        recoverable, silently wrong.
+        recoverable, or silently wrong.
         """
         if got is None:
             return (RIGHTLY_REFUSED,) if self.may_fail or self.must_fail else (REFUSED,)

@@ -1,6 +1,6 @@
 """Shows replies with their repairs, and tables: one renderer for every command.
 
-Positions in a text are marked below it, as in compiler errors: line numbers, carets, numbered labels.
+Positions in a text are marked below it, as in compiler errors: line numbers, carets, and numbered labels.
 
 ```
   2 | {"priority": "High", "tags": ["a",],}
@@ -176,7 +176,7 @@ def _place(path: str) -> str:
 
 
 def repair_rows(edits: Iterable[tuple[str, Edit]], width: int) -> RenderableType:
-    """Return one row for each repair: label, risk, path, what was done; sentences instead of columns on a narrow
+    """Return one row for each repair: label, risk, path, and what was done; sentences instead of columns on a narrow
     screen.
     """
     if width < _COLUMNS_FROM:

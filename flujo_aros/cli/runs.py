@@ -716,7 +716,7 @@ def _print_health(found: Health, console: Console, since: str) -> None:
 
 
 def health_totals(found: Health, since: str) -> Iterator[Text]:
-    """Yield a summary in sentences: runs, steps, replies, calls."""
+    """Yield a summary in sentences: runs, steps, replies and calls."""
     runs = sum(found.runs.values())
     yield Text.assemble(f"{counted(runs, 'run')} in the last {since}: ", *_counts(found.runs))
     yield Text.assemble(f"{counted(sum(found.steps.values()), 'step')}: ", *_counts(found.steps))

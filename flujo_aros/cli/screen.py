@@ -162,7 +162,7 @@ def print_result(value: Any) -> None:
 
 
 def print_lines(text: str) -> None:
-    """Print lines on stdout: patches, findings, tables in Markdown.
+    """Print lines on stdout: patches, findings, and tables in Markdown.
 
     On a terminal, control characters are made visible.
     """

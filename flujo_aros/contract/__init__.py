@@ -3,7 +3,7 @@
 The input is a Python type, a `TypeAdapter`, a JSON Schema, one of `Output.json|tagged|text|block|event`, or its written
 form in a blueprint. The output is a frozen `Contract`, compiled once for each content:
 
-- its *mode* and markers say where the payload is (`contracts`): the whole reply, between tags, before the prose;
+- its *mode* and markers say where the payload is (`contracts`): the whole reply, between tags, or before the prose;
 - its `Shape` (`schema`) guides parsing and coercion: names, types, alternatives and bounds with every `$ref` resolved.
   It never decides whether a value is valid;
 - its `Values` (`validators`) decide that: pydantic for types, jsonschema-rs for schemas. Both validate plain JSON,
@@ -14,7 +14,7 @@ form in a blueprint. The output is a frozen `Contract`, compiled once for each c
 Invariants, kept in `validators`: a schema that makes validation exponential is an error when it is compiled; the
 validator decides what a schema means; the same content gives the same `fingerprint` in every process.
 
-Pure: no I/O, no clock, no agent framework. Only the method `Contract.as_output` needs the host.
+Pure: no I/O, no clock, and no agent framework. Only the method `Contract.as_output` needs the host.
 """
 
 from flujo_aros.contract.checks import (

@@ -78,7 +78,7 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
 
 
 def _meant_elsewhere(word: str, schema: JsonSchema) -> str | None:
-    """Return the keyword for what pydantic, zod and others call differently: `min`, `ge`, `choices`."""
+    """Return the keyword for what pydantic, zod and others call differently: `min`, `ge`, or `choices`."""
     meant = _ELSEWHERE.get(word, {}).get(str(schema.get("type", "")))
     return meant if meant is not None and meant not in schema and is_value_of(meant, schema[word]) else None
 

@@ -1,4 +1,4 @@
-"""A handle to a run in a durable database, for any process: its status, its result, its events as they happen.
+"""A handle to a run in a durable database, for any process: its status, its result, and its events as they happen.
 
 Also the audit of a run (`aros check`), which verifies its invariants from its rows alone.
 """
@@ -148,7 +148,7 @@ def result_of(
 ) -> RunResult:
     """Return the result of a run, from its rows. Without the pipeline its values are plain JSON.
 
-    The result of an `unfinished` run has the steps that have settled, and the status failed.
+    The result of an `unfinished` run has the steps that have settled, and its status is failed.
     """
     recorded = [each for each in (step.recorded for step in steps) if each is not None]
     ended = in_order(slot.result for slot in slots_of(recorded, pipeline).values())
@@ -193,7 +193,7 @@ def violations_in_rows(
     row: RunRow, steps: Sequence[StepRow], offsets: Iterable[int], calls: Iterable[str]
 ) -> list[str]:
     """Return the same as `violations` for rows that are already loaded: the run, its steps, the offsets of its texts,
-    the keys of its calls.
+    and the keys of its calls.
 
     Every step that started has settled once, a completed run has no unsuccessful step, every nested step is inside a
     step that started, no two events have the same offset, and every recorded call belongs to a step.

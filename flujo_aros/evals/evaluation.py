@@ -179,8 +179,8 @@ class Evaluation:
     """The results of a pipeline on all cases. `results` are in the order of the cases.
 
     `usage` is the usage of its replies, `saved` the part of it that came from a cache, and `judge` the usage of the
-    judge. `approximate` counts replies that were recorded for another prompt. `stopped` is the reason why not all cases
-    ran.
+    judge. `approximate` counts replies that were recorded for another prompt. `stopped` is the reason why some cases
+    were not run.
     """
 
     name: str
@@ -223,7 +223,7 @@ class Evaluation:
 
     @property
     def by_trust(self) -> tuple[Share, ...]:
-        """How often outputs were right, by trust, the best trust first."""
+        """How often outputs were right, by trust, with the best trust first."""
         given = [each for each in self.results if each.verdict in (Verdict.RIGHT, Verdict.WRONG) and each.trust]
         return tuple(
             _share(trust.value, [each.verdict for each in found])
@@ -233,7 +233,7 @@ class Evaluation:
 
     @property
     def by_field(self) -> tuple[Share, ...]:
-        """How often outputs were right, by field, the worst first."""
+        """How often outputs were right, by field, with the worst first."""
         scores: dict[str, list[bool]] = {}
         for each in self.results:
             for one in each.fields:

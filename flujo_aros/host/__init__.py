@@ -7,7 +7,7 @@ output is an `Outcome` with the stages, the calls and their usage.
 
 There are two paths, chosen in one place (`agent.run_agent`):
 
-1. An `AgentSpec` without tools and capabilities needs no agent graph. `agent.DirectRun` makes one request by
+1. An `AgentSpec` without tools and capabilities needs no agent graph. `agent.DirectRun` makes one request with
    `request.request_once` and reads the reply.
 2. Your own agent, or a spec with tools, is run by pydantic-ai. The hooks of `capability.Aros` read each output
    before it is validated.

@@ -153,7 +153,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class Run:
-    """One run of an agent: its options, the conversation, the calls and their cost, the stages, the outcome.
+    """One run of an agent: its options, the conversation, the calls and their cost, the stages, and the outcome.
 
     `recording()` gives it to the caller.
     """

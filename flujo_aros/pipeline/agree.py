@@ -110,7 +110,7 @@ class Agree(PipelineStep):
     """A template for the text that is read; a value that the text does not state does not count as a vote."""
     contested: Contested = "refuse"
     """What happens to contested fields: `refuse` fails the step, `ask` makes one more reading, `accept` uses the most
-    frequent value, `person` pauses the run."""
+    frequent value, and `person` pauses the run."""
     at_once: Annotated[int, Ge(1)] = 1
     """The maximum number of readings that run at the same time."""
     kind: str = field(default="agree", init=False, repr=False)

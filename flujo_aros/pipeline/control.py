@@ -411,9 +411,9 @@ class Import(TakesInput):
     Its input is the value of this step's `input`, and it does not see the steps around it. It has its own context:
     empty, or with `inherit_context` a copy of this pipeline's. `input_to`: "initial_prompt" gives it the input,
     "import_artifacts" puts the members of the input into its `context.import_artifacts` (in addition to this
-    context's), "both" does both. `outputs` copies parts of its context to this one. With `updates_context` and no
+    context's), and "both" does both. `outputs` copies parts of its context to this one. With `updates_context` and no
     `outputs`, everything that its steps have written is copied back. `on_failure`: "abort" fails the step; "skip"
-    continues with the input, "continue_with_default" with `default`, both with trust SYNTHESIZED. With
+    continues with the input, and "continue_with_default" with `default`, both with trust SYNTHESIZED. With
     `propagate_hitl=False`, a pause inside is a failure.
 
     >>> from flujo_aros.pipeline.step import Call
@@ -431,7 +431,7 @@ class Import(TakesInput):
     """Pass it a copy of the context."""
     outputs: Annotated[Sequence[OutputMapping] | Mapping[str, str], _OUTPUTS] | None = None
     on_failure: OnFailure = "abort"
-    """`abort` fails the step, `skip` continues with its input, `continue_with_default` with `default`."""
+    """`abort` fails the step, `skip` continues with its input, and `continue_with_default` with `default`."""
     default: Any = None
     """The value for on_failure: continue_with_default."""
     propagate_hitl: bool = True

@@ -133,7 +133,7 @@ def merged_writes(by_branch: Mapping[str, Sequence[Write]], strategy: MergeStrat
                 name, (path, _) = clash
                 place = ".".join(path if len(path) < len(write[0]) else write[0])
                 raise UsageError(
-                    f"{name!r} and {branch!r} both write different values to context.{place}; let only one of them "
+                    f"{name!r} and {branch!r} write different values to context.{place}; let only one of them "
                     "write it, or set a merge_strategy: overwrite, keep_first or no_merge"
                 )
             kept.append((branch, write))

@@ -43,7 +43,7 @@ Form: TypeAlias = Literal[
     "special",
     "hidden",
 ]
-"""The form of an option in a blueprint: a plain value, or steps, a reference, a template, a JSON Schema.
+"""The form of an option in a blueprint: a plain value, steps, a reference, a template, or a JSON Schema.
 
 `operations`: steps, or short context operations. `kinds`: kinds of events, or a function. `special`: the kind has its
 own loader; `hidden`: not available in blueprints.

@@ -93,7 +93,7 @@ class Coercion:
     """
 
     tolerant_level: Literal[0, 1, 2] | None = None
-    """0 is `risk: lossless`, 1 `inferred`, 2 `lossy`."""
+    """0 is `risk: lossless`, 1 is `inferred`, and 2 is `lossy`."""
     max_unescape_depth: Annotated[int, Ge(0)] | None = None
     """Has no effect."""
     anyof_strategy: Literal["first-pass"] | None = None
@@ -143,7 +143,7 @@ class Processing:
     enforcement: Enforcement = "repair"
     """`repair` validates and runs the ladder; `validate` makes no further call; `off` checks nothing."""
     aop: Aop | None = None
-    """flujo's name for `risk`: `off` is lossless, `minimal` converts no strings, `full` is the default."""
+    """flujo's name for `risk`: `off` is lossless, `minimal` converts no strings, and `full` is the default."""
     coercion: Annotated[Coercion, _COERCION] = field(default_factory=Coercion)
     """Which string conversions are allowed."""
     enforce_grammar: bool = False

@@ -1,4 +1,4 @@
-"""Input templates: Jinja2 in a sandbox, with data only. No calls, no assignments, bounded work, no silent blanks.
+"""Input templates: Jinja2 in a sandbox, with data only. No calls, no assignments, bounded work, and no silent blanks.
 
 A template sees `input`, `previous_step`, `steps.<name>.output`, `context` and, where they exist, the variables of a map
 or a loop. A missing name is an error that lists the existing names. Text written by a model is data: it is never

@@ -786,7 +786,7 @@ _PLAIN: Final = (
     rf"|(?<![\w.]){MOMENT}"
     r"|<\w{1,60}\.\w{1,60}:[ ](?P<member>'[^'\n\\]{0,80}'|\"[^\"\n\\]{0,80}\"|-?\d{1,9})>"
 )
-"""Values that Python shows in a way of their own: a `Decimal`, a date, a member of an enum."""
+"""Values that Python shows in a way of their own: a `Decimal`, a date, or a member of an enum."""
 _ARGUMENT: Final = expression(rf"(?P<plain>{_PLAIN})|(?<!\w)[A-Za-z_]\w*+(?P<call>{_CALL})|(?P<sign>=)|[\"'()\[\]{{}}]")
 _STRING: Final = expression(r"(?P<quote>[\"'])(?:[^\"'\\\n]|\\.|(?!(?P=quote))[\"']|(?!))*+(?P=quote)")
 

@@ -350,7 +350,7 @@ class _TwiceError(ValueError):
 
 
 def _parse_strict_json(payload: str, what: str, text: str) -> tuple[Any] | Rejected:
-    """Return the value of strictly valid JSON: finite numbers, each key once, no lone surrogates.
+    """Return the value of strictly valid JSON: finite numbers, each key once, and no lone surrogates.
 
     In a tuple, because it may be None. `what` names the payload in the rejection of the reply, `text`.
     """

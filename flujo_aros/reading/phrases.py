@@ -247,7 +247,7 @@ COMPARED: Final = Phrases(
     r"\A(?:之前|以前|原来|原始|原先|旧)的?(?:答案|结果|记录|输入|数据|版本)?[:：]\Z|\A(?:以前|前|元|旧|誤った)の?(?:値"
     r"|回答|結果|入力|データ)?[:：]\Z",
 )
-"""The complete label of a value that is shown beside the answer: an earlier value, the input, a counterexample."""
+"""The complete label of a value that is shown next to the answer: an earlier value, the input, or a counterexample."""
 
 _NEW: Final = (
     r"(?:(?:so|and|ok(?:ay)?),? )?(?:here(?:'s|’s| is) |this is |below is )?(?:the |my |an? )?(?:corrected|revised"

@@ -1,6 +1,6 @@
 """Read a reply with one contract: as a complete text (`read`), or piece by piece as it arrives (`StreamReader`).
 
-Pure: no I/O, no clock, no logging. Never raises, whatever the text.
+Pure: no I/O, no clock, and no logging. Never raises, whatever the text.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class Limits(Configured):
-    """Limits of one call: characters of text, depth of nesting, candidates tried."""
+    """Limits of one call: characters of text, depth of nesting, and candidates tried."""
 
     max_chars: PositiveInt = 4_000_000
     max_depth: PositiveInt = 200
@@ -78,7 +78,7 @@ def read(
     `contract` is an `Output`, a pydantic model or any other type, a `TypeAdapter`, or a JSON Schema as a dict (`{}`
     accepts any JSON). `risk` is the highest risk allowed for an edit; the default is that of the contract, usually
     INFERRED. `truncated` is True if the reply was cut (finish reason "length"), False if the model stopped by itself,
-    None if unknown. `pick` decides among several separate answers.
+    and None if unknown. `pick` decides among several separate answers.
 
     Never raises because of the text, takes linear time, and reports every difference between text and value in
     `repairs`. Raises `ContractError` for a contract that cannot be compiled and `UsageError` for an invalid option.
@@ -174,7 +174,7 @@ def _read_json(text: str, contract: JsonContract[T], options: Options) -> Readin
 def normalize_json_text(text: str) -> str:
     """Return the JSON in a model's text as valid JSON, or the stripped text if it contains none.
 
-    Repairs what `read` repairs by default: fences, prose, comments, quotes, commas, Python literals. If there are
+    Repairs what `read` repairs by default: fences, prose, comments, quotes, commas, and Python literals. If there are
     several answers, it returns the last one. JSON that is valid as written is returned unchanged. Never raises because
     of the text.
 

@@ -99,7 +99,7 @@ _CODE_BLOCK: Final = expression(
 _NO_RESULT: Final = expression(
     r"(?:\)|\b\w{1,60})\s*=>\s*\(?\s*\Z|\blambda\b[^\n:]*:\s*\Z|(?:\bor|\|\||\?\?|[=!]==?)\s*\Z|\.get\([^\n()]*,\s*\Z"
 )
-"""Before a literal that a program computes with: the value of a lambda, a default, one side of a comparison."""
+"""Before a literal that a program computes with: the value of a lambda, a default, or one side of a comparison."""
 
 
 FENCED: Final = expression(

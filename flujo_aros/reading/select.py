@@ -1,7 +1,7 @@
 """Find every possible answer, check each against the contract, and decide between those that fit.
 
-1. `run` tries its sources in turn: the whole text, the only fence, a JSON string, all brackets, quotes, lines, a
-scalar. The first source that has an outcome decides.
+1. `run` tries its sources in turn: the whole text, the only fence, a JSON string, all brackets, quotes, lines,
+and a scalar. The first source that has an outcome decides.
 2. Brackets come from the scanner (`_next_candidate`). Each is tried in the cheapest way that leaves no doubt (`_try`):
    as it is, with local repairs, rewritten, with its scalars converted, by the parser. `_record_candidate` continues
    after its end.

@@ -1,4 +1,4 @@
-"""Judges whether words leave a value open: `not high`, `low or high`, `fewer than 5`, `maybe`, an empty string.
+"""Judges whether words leave a value open: `not high`, `low or high`, `fewer than 5`, `maybe`, or an empty string.
 
 The reader accepts a text as a value only if all words next to the value are neutral (`verdicts`, `scalars`). A model
 that repairs a reply may also use other words, but not those that negate, limit, doubt or give a choice. Their words

@@ -788,7 +788,7 @@ def _is_made_for(node: Node, shape: Shape) -> bool:
 
 
 def _identifies_its_field(node: Node, name: str, shape: Shape) -> bool:
-    """Return whether a value is distinctive enough to belong to a field under any key: a list, a date, a choice."""
+    """Return whether a value is distinctive enough to belong to a field under any key: a list, a date, or a choice."""
     if node.kind in (ARRAY, OBJECT):
         kind = "array" if node.kind == ARRAY else "object"
         return shape.allows(kind) and not shape.anything

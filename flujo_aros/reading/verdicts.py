@@ -6,7 +6,7 @@ Every word gets a class (`_CLASSES`), and a sentence becomes a row of letters, o
 rules are regular expressions. A reply states a choice if
 
 1. *the statement* is a whole clause with nothing but neutral words around exactly one choice: articles, copulas, words
-   that announce an answer, connectives, `I choose`. It begins the sentence, or follows a clause that is a reason
+   that announce an answer, connectives, and `I choose`. It begins the sentence, or follows a clause that is a reason
    (`Since …, the answer is B`; `…, so it is B`; `…: B`). The choice alone counts at the beginning or end of a reply;
 2. *no other statement* gives a different choice, and another choice is only named where it is excluded (`not A`,
    `A is wrong`), or in sentences before the one that draws the conclusion;

@@ -13,7 +13,7 @@ output is an `Outcome`: accepted, degraded or rejected, with one `Attempt` for e
 
 Invariants, and the code that enforces each:
 
-- a repair prompt contains the failing output, the issues and the schema, nothing else (`prompts`);
+- a repair prompt contains the failing output, the issues and the schema, and nothing else (`prompts`);
 - a repair neither changes a correct value nor invents one that the output does not contain (`fidelity`);
 - a value that repeats the example of the prompt does not count as an answer (`fidelity`);
 - stages and calls stay within the limits, and usage of every call is counted (`ladder`);

@@ -380,7 +380,7 @@ class Source:
 
     @cached_property
     def _meant(self) -> set[float]:
-        """The numbers that the text states in words and with units: a percentage, thousands, millions."""
+        """The numbers that the text states in words and with units: a percentage, thousands, or millions."""
         found = set(numbers_in(_words(self._said), _ALSO))
         for match in _NUMBER.finditer(self.text):
             behind = self.text[match.end() : match.end() + _LOOK_AHEAD].lower().lstrip()

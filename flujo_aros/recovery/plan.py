@@ -105,7 +105,8 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The result of one call. `truncated` is True if the provider cut it, False if it ended by itself, None if unknown.
+    """The result of one call. `truncated` is True if the provider cut it, False if it ended by itself, and None if
+    unknown.
 
     `fault` names a provider error that replaced the reply or broke it off (then `text` is what arrived with the error,
     if anything), `fault_code` is its kind (`http_400`), and `retry_after` the seconds to wait according to the

@@ -58,8 +58,8 @@ _MAX_NAMES: Final = 60
 
 
 def repair_prompt(contract: Contract[Any], failing: Rejected, vault: Vault, *, enforced: bool = False) -> str:
-    """Ask for the failing output in the right format. The prompt has the output, its issues and the schema, nothing
-    else.
+    """Ask for the failing output in the right format. The prompt contains the output, its issues and the schema, and
+    nothing else.
 
     The schema is left out if the provider receives it separately to enforce it.
     """

@@ -6,7 +6,7 @@ that copies the label can be restored.
 
 A value is secret for one of two reasons (`kinds`):
 
-- its form: keys and tokens of well-known kinds, private keys, passwords in URLs;
+- its form: keys and tokens of well-known kinds, private keys, and passwords in URLs;
 - its name: what the text calls it (`password: …`, `the token is …`), its field or its environment variable.
 
 Each regular expression is compiled when a text first needs it: compiling all of them would take a sixth of the import

@@ -1,8 +1,8 @@
 """Detects secrets by their form or their name.
 
 Forms are keys and tokens of well-known kinds, private keys and passwords in URLs; names are a label in the text, a
-field, an environment variable. Ordinary data, such as a hash, a UUID, an account or an order number, is not matched by
-its form.
+field, or an environment variable. Ordinary data, such as a hash, a UUID, an account or an order number, is not matched
+by its form.
 """
 
 from __future__ import annotations

@@ -292,7 +292,7 @@ _SIGNS: Final = {"good": "✓", "calm": "•", "warn": "▲", "bad": "✕", "mad
 
 
 def report_html(run: Story, *, served: bool = False) -> str:
-    """Return the run as one self-contained HTML page: no network, no script, no font.
+    """Return the run as one self-contained HTML page: no network, scripts or fonts.
 
     If it is `served`, as by `aros ui`, the page links back to the list of runs and follows a run that is in progress.
 

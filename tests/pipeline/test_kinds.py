@@ -153,7 +153,7 @@ def test_a_union_of_contradictions_names_both_branches_and_the_key():
     fan = Parallel("fan", {"a": const("c", {"x": 1}), "b": const("c", {"x": 2})}, reduce="union")
     message = run(fan).step("fan").error
     assert message is not None
-    assert message.startswith("'a' and 'b' both write different values to context.x")
+    assert message.startswith("'a' and 'b' write different values to context.x")
 
 
 def test_the_trust_of_a_compound_value_is_that_of_its_worst_part():
@@ -193,7 +193,7 @@ def test_independent_writes_of_branches_are_merged():
 def test_a_conflict_names_both_branches_and_the_key():
     result = run(fan_writing(1, 2))
     assert result.step("fan").error == (
-        "'a' and 'b' both write different values to context.k; let only one of them write it, "
+        "'a' and 'b' write different values to context.k; let only one of them write it, "
         "or set a merge_strategy: overwrite, keep_first or no_merge"
     )
     assert result.context == {}

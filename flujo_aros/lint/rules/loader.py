@@ -50,7 +50,7 @@ class UnreadableYaml(LoaderRule, code="YAML-PARSE", about=Code.UNREADABLE):
     ## What it does
 
     Finds files that are not valid YAML, or use YAML that a blueprint may not use: duplicate keys, Python tags, more
-    than one document, text that is not UTF-8.
+    than one document, or text that is not UTF-8.
 
     ## Why is this bad
 
@@ -280,9 +280,9 @@ class BrokenTemplate(LoaderRule, code="V-T2", about=Code.INVALID_TEMPLATE, sugge
 
     ## What it does
 
-    Finds templates and expressions with an error: an unknown name, a call, an unclosed bracket. The check is the same
-    as the runner's. A warning names `{input}` with single braces, and an input such as `input.name` without any, which
-    are not templates: the model sees them literally.
+    Finds templates and expressions with an error: an unknown name, a call, or an unclosed bracket. The check is the
+    same as the runner's. A warning names `{input}` with single braces, and an input such as `input.name` without any,
+    which are not templates: the model sees them literally.
 
     ## Why is this bad
 
@@ -409,7 +409,7 @@ class InvalidBlueprint(LoaderRule, code="V-B1", about=Code.INVALID, suggests_nam
     ## What it does
 
     Finds errors of the loader that no other rule explains: unknown keys, missing keys, values of the wrong kind,
-    schemas that cannot be compiled.
+    and schemas that cannot be compiled.
 
     ## Why is this bad
 

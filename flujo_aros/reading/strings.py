@@ -516,6 +516,8 @@ _MORE_BEHIND: Final = expression(
 )
 _SWALLOWED: Final = expression(r"[}\]]\s{0,40},\s{0,40}[{\[]")
 _OTHER_ENDS: Final = expression(r"['”`][ \t]{0,40}(?:[\n,}\]]|\Z)")
+_INCHES_AT_END: Final = expression(r"[^\W\d] \d+(?:[./]\d+)?\"\Z")
+"""Inches behind a word: `Monitor 27"`."""
 _INCH_MARK: Final = expression(r"\d\"")
 
 
@@ -565,7 +567,8 @@ def _holds_json(text: str, quote: str, last: str) -> bool:
         own = QUOTES[quote] if last == '"' else QUOTES[quote].replace('"', "")
         text = text.translate({34: 39} | dict.fromkeys(map(ord, own), 34))
     odd = text.count('"') % 2 == 1
-    lone = text.startswith('"') or text.endswith('"') or _LONE.search(text) is not None
+    is_inch = text.count('"') == 1 and _INCHES_AT_END.search(text) is not None
+    lone = text.startswith('"') or (text.endswith('"') and not is_inch) or _LONE.search(text) is not None
     if quote == '"' and _CLOSES_FIRST.match(text) is not None:
         return True
     return _UNSURE.search(text) is not None or (odd and lone)

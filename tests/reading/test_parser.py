@@ -106,6 +106,13 @@ def test_one_damaged_place_is_repaired_or_rejected(name: str) -> None:
     assert len(values) > 0.8 * len(outcomes)
 
 
+def test_a_doubled_quote_behind_a_word_and_a_number_means_inches() -> None:
+    schema = {"type": "object", "properties": {"name": {"type": "string"}, "price": {"type": "number"}}}
+    for text in ('{"name": "Monitor 27"", "price": 9}', '{"price": 9, "name": "Monitor 27""}'):
+        assert read(text, schema).value == {"name": 'Monitor 27"', "price": 9}
+    assert isinstance(read('{"name": "27"", "price": 9}', schema), Rejected)
+
+
 CODE_IN_STRINGS = ['if (a) { return "x"; }', 'f("%d", x); }', 'a "b"}', 'x{y "z"}']
 
 

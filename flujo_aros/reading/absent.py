@@ -1,5 +1,5 @@
 """Recognizes a reply to nothing: the words before or after an object admit that the document it should be made of was
-missing, empty or unreadable, or request it.
+missing, empty, unreadable or of another kind, or request it.
 
 As in `disowned`, each word has a class, and a rule is an order of classes. The words are from the same languages.
 """
@@ -7,10 +7,13 @@ As in `disowned`, each word has a class, and a rule is an order of classes. The 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, pairwise
+from typing import Final, NamedTuple
+from unicodedata import normalize
 
-from flujo_aros.reading.grammar import SENTENCE, expression
+from flujo_aros.contract import Shape, fold
+from flujo_aros.reading.grammar import CJK, SENTENCE, expression
 from flujo_aros.reading.lexicon import Lexicon
 from flujo_aros.reading.phrases import Phrases
 from flujo_aros.reading.scalars import name_words
@@ -18,7 +21,7 @@ from flujo_aros.reading.scalars import name_words
 _WORDS: Final = {
     "NOT": """not n't never cannot can't no zero 0 without nicht kein* nie niemals ohne ne n' pas aucun* sans jamais
         ningún ningun* sin nunca non nessun* senza não nenhum* sem niet geen nooit zonder żadn* bez не нет без değil
-        hiç* olmadan 没 没有 不 无 未 無 無い ない ず なかった ません ありません いない なし 없* 않* 못* 안 yok""",
+        hiç* olmadan 没 没有 不 并非 无 未 無 無い ない ず なかった ません ありません いない なし 없* 않* 못* 안 yok""",
     "NOTHING": """nothing none nichts rien nada niente nulla niets ничего nic 何も 아무것도""",
     "FAIL": """fail failed fails failing unable couldn't impossible konnte konnten kann unmöglich impossibile
         imposible impossível onmogelijk nie_udało не_удалось невозможно 失败 无法 できません できな 불가능*""",
@@ -61,8 +64,8 @@ _WORDS: Final = {
         uploaden przesłać prześlij wkleić wklej dołączyć wyślij отправить отправьте прислать пришлите приложить
         приложите вставить вставьте прикрепить прикрепите пришли gönder* yükle* paylaş* ekle yapıştır* 发 发给 发送
         上传 粘贴 贴 お送り 送って 送信 添付して 貼り付け 공유 보내* 첨부해* 업로드해* 올려* sending attaching
-        pasting sharing rimand* rinvi* reenví* reenvi* renvoie plakt mitschicken nachreichen 붙여* 넣어* 补充 补发
-        envías envia* envoie""",
+        pasting sharing rimand* rinvi* reenví* reenvi* renvoie plakt mitschicken nachreichen アップロード 붙여* 넣어*
+        补充 补发 envías envia* envoie""",
     "AGAIN": """again re-attach noch_einmal nochmal nochmals erneut de_nouveau nouveau de_nuevo otra_vez volver
         nuevamente di_nuovo nuovamente de_novo novamente opnieuw nogmaals ponownie jeszcze_raz снова заново ещё_раз
         еще_раз tekrar yeniden 再 重新 再次 もう一度 再度 再送 다시""",
@@ -145,22 +148,49 @@ _WORDS: Final = {
         結果 응답 결과*""",
     "BELOW": """below above here following unten hier anbei ci-dessous ci-joint aquí abajo qui sotto aqui abaixo
         hieronder poniżej tutaj ниже здесь aşağıda burada 下面 以下 下記 아래*""",
-    "INSTEAD": """rather_than instead_of statt anstelle au_lieu_de en_lugar_de en_vez_de anziché invece_di em_vez_de
-        in_plaats_van zamiast вместо yerine 而不是 ではなく 대신*""",
+    "INSTEAD": """rather_than instead_of statt anstelle plutôt_que plutôt_qu' au_lieu_de au_lieu_d' en_lugar_de
+        en_vez_de anziché invece_di em_vez_de in_plaats_van zamiast вместо yerine 而不是 ではなく 대신*""",
     "BUT": """but however aber jedoch sondern mais cependant pero ma però mas porém maar echter ale jednak но однако
         ama ancak 但 但是 しかし 하지만 그러나""",
+    "INDEF": """an ein eine einen einem einer eines un une una uno um uma een bir""",
+    "LIKE": """of d' um like as wie comme como gibi jak jako na на op ser być di do da tratta trata agit sich
+        handelt является похож похоже really actually exactly quite even wirklich eigentlich gar vraiment realmente
+        davvero echt eigenlijk wcale вовсе 一份 一张 一个""",
+    "EXPECT": """expected expecting expects erwartet* attendais attendait attendu esperaba esperado aspettav*
+        esperav* verwacht* spodziewa* ожида* bekleni* bekliyor* 期待 想定 예상*""",
+    "THINK": """think believe""",
+    "THIS": """these dies dieses diese dit ceci cela c' agit esto este esta questo questa isso este bu
+        这 这张 这份 これ こちら この""",
+    "ISNT": """değil değildir görünmüyor benzemiyor 아니* 아닌 아닙니다 ではない ではありません でなく
+        じゃない""",
+    "RATHER": """eher raczej скорее more_like meer_op""",
+    "THAN": """than niż чем dan""",
+    "WRONG": """wrong falsche falschen falsches mauvais mauvaise equivocado equivocada sbagliato sbagliata errado
+        errada verkeerde zły złą niewłaściw* не_тот yanlış 错误的 違う 잘못""",
+    "PARTOF": """number numbers date total amount line lines item items clause terms template copy
+        号码 编号 番号 번호*""",
+    "KIND": "\0",
+    "ADMIT": """as_best best_i_could as_well_as_possible as_far_as_possible best_effort what_i_could closest
+        nearest anyway nonetheless nevertheless placeholder placeholders empty_record so_gut_es so_gut_wie_möglich
+        ersatzweise trotzdem dennoch stattdessen notgedrungen au_mieux quand_même tant_bien_que_mal à_la_place
+        malgré_tout lo_mejor de_todos_modos de_todas_formas aun_así en_su_lugar comunque al_meglio al_suo_posto
+        mesmo_assim o_melhor no_lugar em_vez_disso zo_goed_mogelijk toch in_plaats_daarvan mimo_to zamiast_tego
+        tym_niemniej всё_же все_же всё_равно по_возможности вместо_этого yine_de mümkün_olduğunca onun_yerine 尽量
+        尽可能 勉强 仍然 仍按 とりあえず 代わりに できる限り それでも 그래도 최대한""",
     "STOP": """, ， 、 - -- > ; : ( ) — – … ： ； （ ）""",
 }
 """The words of each class, by language."""
 
 _LEXICON: Final = Lexicon(_WORDS)
 _ALSO: Final = {
-    "NOT": "NOT/NOTHING/FAIL",
+    "NOT": "NOT/NOTHING/FAIL/ISNT",
     "SEE": "SEE/OPEN",
     "COME": "COME/PART/SEE/OPEN",
     "DOCUMENT": "DOCUMENT/REQUEST",
+    "LINK": "DEF/INDEF/IS/IT/IF/LIKE/THINK/NOT",
+    "SUBJECT": "THIS/IT/DOCUMENT/YOU/COME/SEND",
 }
-_SPANS: Final = {"&": "PROBLEM/MORE/FIELD/BUT/STOP", "#": "PROBLEM/MORE"}
+_SPANS: Final = {"&": "PROBLEM/MORE/FIELD/BUT/STOP", "#": "PROBLEM/MORE", "-": "KIND", "=": "KIND/FIELD/MORE"}
 
 _ABSENT: Final = (
     # "I could not open the file", "I see no itinerary", "Im Scan konnte ich nichts erkennen"
@@ -226,6 +256,27 @@ _REQUESTED: Final = (
     "ME ~2 PLEASE ~1 SEND",
 )
 """The same: the document is requested."""
+_OTHER_KIND: Final = (
+    # "This is a recipe, not an invoice", "looks like a stack trace rather than a contract", "fatura değil"
+    "^ = SUBJECT - NOT/INSTEAD LINK? LINK? LINK? LINK? LINK? KIND !PARTOF/FIELD/DATA",
+    "| DEF? IS - NOT/INSTEAD LINK? LINK? LINK? LINK? LINK? KIND !PARTOF/FIELD/DATA",
+    "^ NOT/INSTEAD LINK? LINK? LINK? LINK? LINK? KIND !PARTOF/FIELD/DATA",
+    "^ = SUBJECT - RATHER -8 THAN/LIKE/IF LINK? LINK? KIND",
+    "^ = SUBJECT - KIND &1 ISNT/INSTEAD",
+    "^ = SUBJECT - KIND &1 SEE NOT STOP? $",
+    # "I expected an invoice, but this is a menu"
+    "EXPECT &2 KIND STOP? BUT ~2 SUBJECT",
+    # "You sent the wrong file"
+    "YOU ~5 WRONG DOCUMENT/KIND !PARTOF/FIELD/DATA",
+    "^ WRONG DOCUMENT/KIND STOP",
+)
+"""The same: the document is not of the kind that was expected."""
+_UNNAMED_KIND: Final = (
+    "^ = SUBJECT - NOT/INSTEAD LINK? LINK? LINK? LINK? INDEF/DEF &2 STOP",
+    "^ = SUBJECT - NOT/INSTEAD LINK? LINK? LINK? LINK? DOCUMENT !PARTOF/FIELD/DATA",
+    "^ = SUBJECT - DOCUMENT &1 ISNT",
+)
+"""The same, for a kind that no name in the contract says, if the answer was made of it nevertheless."""
 
 
 def _any(rules: Sequence[str]) -> re.Pattern[str]:
@@ -234,7 +285,10 @@ def _any(rules: Sequence[str]) -> re.Pattern[str]:
 
 _IS_ABSENT: Final = _any(_ABSENT)
 _IS_REQUESTED: Final = _any(_REQUESTED)
-_SUSPECT: Final = "NOT/NOTHING/FAIL/LACKS/MISSING/EMPTY/SEND/FORGOT/AGAIN/NEED/INSTEAD"
+_IS_OTHER_KIND: Final = _any(_OTHER_KIND)
+_IS_UNNAMED_KIND: Final = _any(_UNNAMED_KIND)
+_ADMITS: Final = _any(("ADMIT",))
+_SUSPECT: Final = "NOT/NOTHING/FAIL/LACKS/MISSING/EMPTY/SEND/FORGOT/AGAIN/NEED/INSTEAD/ISNT/RATHER/WRONG/EXPECT"
 """Every rule requires a word of one of these classes."""
 MAY_BE_ABSENT: Final = Phrases(*_LEXICON.phrases(_SUSPECT), r"n['’]t\b")
 """Finds texts that may admit that a document is missing."""
@@ -242,6 +296,8 @@ _REPORTS: Final = expression(f"{_LEXICON.rule('<YOU SAYS')}|{_LEXICON.rule('SKIP
 """In a sentence about what a document says, a part of it or another one: "The customer says that the PDF was empty", or
 "but the e-mail contains all details".
 """
+_OF_OTHERS: Final = _any(("<YOU SAYS ~2 DEF/THIS/IT", "SKIP", "| IF DEF? SUBJECT"))
+"""In a sentence about what others say of its kind, about another document, or with a condition."""
 _OFFERS: Final = expression(f"[{_LEXICON.any_of('MORE/PROBLEM')}]|{_LEXICON.rule('IF ~ SEND')}")
 """In a request for something else: "Send me more documents"."""
 _QUOTED: Final = expression(r"[\"“«„][^\"“”«»„\n]{8,400}[\"”»“]")
@@ -264,7 +320,7 @@ def absence_in(before: str, behind: str, names: Iterable[str]) -> str | None:
     True
     """
     fields: Sequence[str] | None = None
-    for sentence in SENTENCE.split(_QUOTED.sub(" ", f"{before[-_MOST:]}\n{behind[:_MOST]}")):
+    for sentence in _sentences(before, behind):
         if not MAY_BE_ABSENT.may_match(sentence) or _OF_INPUT.match(sentence):
             continue
         tags = _LEXICON.tags(sentence) + _LEXICON.letters["STOP"]
@@ -277,3 +333,106 @@ def absence_in(before: str, behind: str, names: Iterable[str]) -> str | None:
         if not any(f" {name} " in words for name in fields):
             return sentence.strip()
     return None
+
+
+class Kind(NamedTuple):
+    """The words with which a contract says of what kind the document is."""
+
+    heads: frozenset[str]
+    """Words that name it: `invoice`, if the title is `TaxInvoice` or a field `invoice_number`."""
+    others: frozenset[str] = frozenset()
+    """Words of the title and the description. Two of them next to each other name it, too."""
+    fields: frozenset[str] = frozenset()
+    """The names of the fields."""
+    chosen: frozenset[str] = frozenset()
+    """The words of its choices and flags, which an answer may deny: `This is not spam.`"""
+
+    @classmethod
+    def of(cls, shape: Shape, is_filled: Callable[[str], bool]) -> Kind:
+        """Return the kind that a contract expects. A field that is not filled says nothing about it."""
+        named = shape.named
+        choices = chain.from_iterable(part.choices or () for part in (shape, *named.values()))
+        chosen = {word for each in (*map(str, choices), *shape.flags) for word in _words_of(each)}
+        others = set(_words_of(shape.note)) - chosen
+        titled = [word for word in _words_of(shape.title) if word not in chosen]
+        linked = [word for word, link in pairwise(_words_of(shape.title, every=True)) if link in _LINKS]
+        of_document = {*titled, *(word for name in named if is_filled(name) for word in _words_of(name))} - chosen
+        if not named and not shape.allows("boolean"):
+            of_document |= others
+        heads = {word for word in of_document if _LEXICON.class_of(word) == "DOCUMENT"}.union(
+            (linked or titled[-1:])[:1]
+        )
+        return cls(frozenset(heads), frozenset(others), frozenset(map(fold, named)), frozenset(chosen))
+
+    def mark(self, sentence: str) -> str:
+        """Return a sentence in lower case with a mark for each group of words that names this kind."""
+        sentence = sentence.replace(_MARK, " ")
+        for word in sorted(filter(_UNSPACED.match, self.heads), key=len, reverse=True):
+            sentence = sentence.replace(word, f" {_MARK} ")
+        words = [*_WORD_OF.finditer(sentence)]
+        codes = "".join(self._code(fold(word[0])) for word in words)
+        for found in reversed([*_NAMES_KIND.finditer(codes)]):
+            first, last = words[found.start()].start(), words[found.end() - 1].end()
+            sentence = f"{sentence[:first]} {_MARK} {sentence[last:]}"
+        return sentence
+
+    def _code(self, word: str) -> str:
+        """Return what a word is: a head, another word of the kind, a short one such as `of`, or none of these."""
+        if word not in self.fields or word in self.others:
+            for words, code in ((self.heads, "h"), (self.others, "o")):
+                if any(_is_form(word, known) for known in words):
+                    return code
+        return "s" if len(word) <= _SHORT else "."
+
+
+_MARK: Final = "\0"
+_SHORT: Final = 3
+_LEAST: Final = 4
+_LINKS: Final = frozenset(("of", "de", "di", "do", "da", "des", "von", "van"))
+_UNSPACED: Final = expression(f"[{CJK}]")
+_WORD_OF: Final = expression(r"[^\W_]+")
+_NAMES_KIND: Final = expression("(?:[ho]s?)*h(?:s?[ho])*|o(?:s?o)+")
+
+
+def _words_of(name: str, *, every: bool = False) -> list[str]:
+    """Return the words of a name that say something, or every one."""
+    words = _LEXICON.words_in(normalize("NFC", " ".join(name_words(name))))  # `fold` takes Korean syllables apart
+    return words if every else [word for word in words if _LEXICON.class_of(word) in (None, "DOCUMENT")]
+
+
+def _is_form(word: str, known: str) -> bool:
+    """Return whether a word is a form of another one, or begins it: `umowę` of `umowy`, `Rechnung` of
+    `rechnungsnummer`.
+    """
+    return word == known or (len(word) >= _LEAST and known.startswith(word[: max(_LEAST, len(word) - 2)]))
+
+
+def other_kind_in(before: str, behind: str, expected: Callable[[], Kind]) -> str | None:
+    """Return the sentence before or after an object that says that its document is not of the expected kind, or None.
+
+    Without a name for the kind, the sentence, or the next one, has to admit that the answer was made of it anyway.
+
+    >>> def invoice():
+    ...     return Kind(frozenset(["invoice"]))
+    >>> other_kind_in("This is a recipe, not an invoice.", "", invoice)
+    'This is a recipe, not an invoice.'
+    >>> other_kind_in("This is an invoice, not a credit note.", "", invoice) is None
+    True
+    """
+    sentences = _sentences(before, behind)
+    for at, sentence in enumerate(sentences):
+        if not MAY_BE_ABSENT.may_match(sentence):
+            continue
+        tags = _LEXICON.tags(expected().mark(sentence.lower())) + _LEXICON.letters["STOP"]
+        if _IS_OTHER_KIND.search(tags) and not _OF_OTHERS.search(tags):
+            return sentence.strip()
+        if _IS_UNNAMED_KIND.search(tags) and not _REPORTS.search(tags):
+            admits = any(_ADMITS.search(_LEXICON.tags(each)) for each in sentences[at : at + 2])
+            if admits and expected().chosen.isdisjoint(_words_of(sentence)):
+                return sentence.strip()
+    return None
+
+
+def _sentences(before: str, behind: str) -> list[str]:
+    text = _QUOTED.sub(" ", f"{before[-_MOST:]}\n{behind[:_MOST]}")
+    return [each for each in SENTENCE.split(text) if each.strip()]

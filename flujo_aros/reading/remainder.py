@@ -25,7 +25,7 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.numerals import numbers_in
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
-from flujo_aros.reading.absent import MAY_BE_ABSENT, absence_in
+from flujo_aros.reading.absent import MAY_BE_ABSENT, Kind, absence_in, other_kind_in
 from flujo_aros.reading.caveats import MAY_BE_CAVEAT, caveat_in
 from flujo_aros.reading.claims import contradicted_by
 from flujo_aros.reading.disowned import MAY_DISOWN, disowned_in, is_sample
@@ -86,6 +86,11 @@ class Answer:
     def tagger(self) -> Tagger:
         """Return what tags the sentences next to the value; most texts need none."""
         return self._tagger
+
+    @cached_property
+    def kind(self) -> Kind:
+        """The kind of document that the contract expects."""
+        return Kind.of(self.shape, lambda name: any(part not in (None, "", 0) for part in self.held(name)))
 
     def held(self, name: str) -> list[Any]:
         """Return the scalars under the keys of this name."""
@@ -318,6 +323,8 @@ def _denied_beside(before: str, behind: str, answer: Answer) -> str | None:
     behind = _FENCE.sub(" ", _FENCE_END.sub("", behind))
     if (absent := absence_in(before, behind, answer.shape.named)) is not None:
         return f"the text next to it says that there was nothing to read: {_excerpt(absent, 0)!r}"
+    if (other := other_kind_in(before, behind, lambda: answer.kind)) is not None:
+        return f"the text next to it says that the document is of another kind: {_excerpt(other, 0)!r}"
     disowned = disowned_in(before, behind)
     return disowned and f"the text next to it says that it is not the answer: {_excerpt(disowned, 0)!r}"
 

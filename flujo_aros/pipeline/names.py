@@ -157,6 +157,8 @@ def nearest_root(name: str, known: Iterable[str]) -> Hint:
     found = nearest(other if other in names else name, names, closed=True)
     if found.suggestion is not None and (other in names or found.suggestion.sure or len(name) >= _MIN_MISSPELT):
         return found.of(name)
+    if "input" not in names:
+        return Hint(f"; a check sees only the value: {', '.join(sorted(names))}")
     variable = nearest(name, VARIABLES).suggestion
     if variable is None:
         listed = found if found.suggestion is None else f"; known: {', '.join(sorted(names))}"

@@ -194,8 +194,9 @@ def test_a_check_is_an_expression_over_the_output():
     assert adds_up({"net": 1, "tax": 2, "gross": 4}) == "output.net + output.tax == output.gross does not hold"
     with pytest.raises(TemplateError, match="there is no 'gross'"):
         adds_up({"net": 1, "tax": 2})
-    with pytest.raises(TemplateError, match="there is no 'context'"):
-        check("context.x")
+    for name in ("context", "steps", "item"):
+        with pytest.raises(TemplateError, match=f"there is no '{name}'; a check sees only the value: output, value$"):
+            check(f"{name}.x")
     with pytest.raises(TemplateError, match=r"not <built-in function len>; a function is already a check"):
         check(len)
 

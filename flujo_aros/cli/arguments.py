@@ -376,7 +376,7 @@ def _parsed_schema(text: str, name: str, option: str) -> dict[str, Any] | bool:
     if isinstance(schema, bool):
         return schema
     if not is_dict(schema):
-        raise UsageError(f"{option} {name!r}: a JSON Schema is an object, this is {type(schema).__name__}")
+        raise UsageError(f"{option} {name!r}: a JSON Schema is an object, not {type(schema).__name__}")
     try:
         require_keywords(compile_schema(schema).values)
     except ContractError as error:

@@ -602,8 +602,8 @@ class Health(Command, module="runs"):
 class Replay(Command, Deps, module="runs"):
     """Read the recorded replies of a run again, without a model call.
 
-    Use another contract or ladder to see its effect. The output shows where a reply would be needed that was not
-    recorded. The checks of the blueprint are applied again; a check that is a function needs --allow for its module.
+    Use another contract or ladder to see its effect. The output shows where a reply that was not recorded would
+    be needed. The checks of the blueprint are applied again; a check that is a function needs --allow for its module.
     --deps, --input and --input-json have no effect. Exit code 0 if every reply has a value and no reply was rejected
     by a check that could not be applied.
 
@@ -759,8 +759,8 @@ class Fork(Command, Deps, module="run"):
 class Check(Command, module="run"):
     """Check the record of a durable run.
 
-    Every step and call that started must have ended exactly once, and nothing may be recorded that never started.
-    Exit code 0 if this holds, otherwise 1.
+    Every step and call that started must have ended exactly once, and the record must not contain anything that never
+    started. Exit code 0 if this holds, otherwise 1.
 
     Example: aros check 3f2a
     """

@@ -207,7 +207,7 @@ class Shape:
 
     @cached_property
     def anything(self) -> bool:
-        """Whether the schema puts no restriction on this place."""
+        """Whether the schema puts no restriction on this location."""
         return not (self.types or self.properties or self.patterns or self.branches or self.choices or self.items)
 
     @cached_property
@@ -286,7 +286,7 @@ class Shape:
         return {n: part for n, part in self.named.items() if part.allows("boolean") and not part.allows("string")}
 
     def member(self, key: str) -> Shape:
-        """Return the shape of the member with this real name, also searched for in the alternatives."""
+        """Return the shape of the member with this real name, which may be in one of the alternatives."""
         found = self.properties.get(key)
         if found is not None:
             return found
@@ -327,7 +327,7 @@ class Shape:
             pending += [(part, inside(step)) for step, part in members(here)]
 
     def element(self, index: int) -> Shape:
-        """Return the shape of the element at this place of an array."""
+        """Return the shape of the element at this location of an array."""
         if index < len(self.prefix):
             return self.prefix[index]
         if self.items is not None:

@@ -1,6 +1,6 @@
 """Validators that turn a JSON value into the typed value: pydantic for types, jsonschema-rs for JSON Schemas.
 
-In addition to the result of the validator, two things are detected that it does not report:
+Two things that a validator does not report are also detected:
 
 - keys that it ignored, found by comparing the JSON value with the validated one. Whether a key is kept depends on the
   model at its location: one of two alternatives may keep what the other drops;

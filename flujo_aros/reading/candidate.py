@@ -271,7 +271,7 @@ class Candidate(Generic[T]):
         return self
 
     def fresh_copy(self) -> Candidate[T]:
-        """Return a new, unread candidate at the same place."""
+        """Return a new, unread candidate at the same location."""
         fresh: Candidate[T] = Candidate(self.start, self.start + 1, self.rank, following=self.following)
         fresh.replaces, fresh.compared = self.replaces, self.compared
         return fresh
@@ -530,7 +530,7 @@ _OF_A_KEY: Final = {"required": "missing", "additionalProperties": "extra_key"}
 def _issues_elsewhere(
     value: Any, known: list[Issue], candidate: Candidate[Any], text: str, contract: Contract[Any]
 ) -> list[Issue]:
-    """Return the validator's errors at other places, so that one retry can correct all of them."""
+    """Return the validator's errors at other locations, so that one retry can correct all of them."""
     verdict = contract.validate(value)
     if isinstance(verdict, Invalid) and _normalize_decimals(value, verdict.issues, candidate, text):
         verdict = contract.validate(value)  # amounts that could be read must not be corrected
@@ -563,7 +563,7 @@ def _is_echo(node: Node, shape: Shape) -> bool:
 
 
 def _edits_above_ceiling(candidate: Candidate[T], shape: Shape, ceiling: Risk) -> list[Edit]:
-    """Return the edits that exceed the risk allowed at their place (`x-aros: {risk: …}`), or overall."""
+    """Return the edits that exceed the risk allowed at their location (`x-aros: {risk: …}`), or overall."""
     if not shape.has_risks:
         return [edit for edit in candidate.edits if edit.risk > ceiling]
     over: list[Edit] = []
@@ -611,8 +611,8 @@ def _validate(candidate: Candidate[T], value: Any, text: str, contract: Contract
 
 
 def _find_currency_conflict(candidate: Candidate[Any], text: str) -> Issue | None:
-    """Return the issue for an amount in a currency that the value does not state: `"€12.50"` beside `"currency":
-    "USD"`, or beside null.
+    """Return the issue for an amount in a currency that the value does not state: `"€12.50"` next to `"currency":
+    "USD"`, or next to null.
     """
     paid = [edit for edit in candidate.edits if edit.code == "currency"]
     value = as_json(candidate.valid.value, None) if paid and candidate.valid is not None else None
@@ -882,8 +882,8 @@ def iter_splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, end
 
 
 def _place(text: str, start: int, error: int, shape: Shape) -> tuple[int, int, list[Frame]]:
-    """Return the place where the parser starts, the comma before it (or 0), and the containers open there, or no
-    containers if there is no such place.
+    """Return the position where the parser starts, the comma before it (or 0), and the containers open there, or
+    no containers if there is no such position.
 
     It is one item before the last one begun, because the end of a string depends on the text after it.
     """
@@ -908,7 +908,7 @@ def _place(text: str, start: int, error: int, shape: Shape) -> tuple[int, int, l
                 commas += 1
             if depth < 0 or commas == 2:
                 outside = "".join(strings[::2])
-                # the same depth at this place as at the error
+                # the same depth at this location as at the error
                 deep = sum(map(outside.count, "{[")) - sum(map(outside.count, "}]"))
                 frames = _frames(text[start : start + at + 1], start, deep, shape)
                 return start + at + 1, start + at if commas == 2 else 0, frames

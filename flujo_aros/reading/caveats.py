@@ -4,8 +4,8 @@ or does not mention it; the task was not done, or was refused; the user is asked
 
 Each word has classes, as in `remarks`. What marks such a sentence is which classes it has, and hardly ever their order,
 which differs between languages: a rule is a set of classes. Words that the answer itself has are its subject (`broken
-link` in the record of a ticket), and what somebody else reports is data, too. The words are of English, German, French,
-Spanish, Italian, Portuguese, Dutch, Polish, Russian, Turkish, Swedish, Chinese, Japanese and Korean.
+link` in the record of a ticket), and what somebody else reports is also data. The words are from English, German,
+French, Spanish, Italian, Portuguese, Dutch, Polish, Russian, Turkish, Swedish, Chinese, Japanese and Korean.
 """
 
 from __future__ import annotations
@@ -643,7 +643,7 @@ MAY_BE_CAVEAT: Final = Phrases(
 )
 """Finds texts that may contain a caveat."""
 _PORTUGUESE: Final = expression(r"[ãõç]|\b(?:é|do|da|dos|das|na|uma?|os)\b")
-"""Words of Portuguese, in which `no` is no negation."""
+"""Portuguese words, in a text in which `no` is not a negation."""
 _COMMON: Final = 5
 """The number of letters that two forms of a word have in common."""
 
@@ -794,7 +794,7 @@ def _is_blank(field: Field) -> bool:
 
 
 def _place(words: Sequence[AbstractSet[str]], pair: _Pair) -> int | None:
-    """Return the place of a word that is near enough to the other one of a pair, in the same clause, or None."""
+    """Return the position of a word that is near enough to the other one of a pair, in the same clause, or None."""
     for at, each in enumerate(words):
         if not pair.one.isdisjoint(each):
             before = () if pair.ordered else range(at - 1, max(at - pair.apart, 0) - 1, -1)

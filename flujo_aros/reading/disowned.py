@@ -1,7 +1,7 @@
 """Recognizes an object that the words before or after it disown: it is denied, to be ignored, an example, what somebody
 else wants written, a wrong answer, of another record, or made of defaults because nothing was found.
 
-As in `remarks`, each word has a class, and a rule is an order of classes that means one of these. The words are of
+As in `remarks`, each word has a class, and a rule is an order of classes that means one of these. The words are from
 English, German, French, Spanish, Italian, Portuguese, Dutch, Polish, Russian, Turkish, Chinese, Japanese and Korean.
 """
 
@@ -314,7 +314,7 @@ _EXEMPT: Final = (
 _SAMPLE: Final = ("<YOUR EXAMPLE/WOULD/EG", "^ DEF? EXPECTED FORMAT", "THIS FORMAT")
 """Before an object in a reply that gives no answer: "It would have this form"."""
 _CLAIMED: Final = ("<YOUR SOURCE ~9 ANSWER/SAY/WANT",)
-"""Before an object that the writer refuses behind it: "According to the vendor, it is"."""
+"""Before an object that the writer declines after it: "According to the vendor, it is"."""
 _REFUSED: Final = ("^ ~5 NOT ~3 OBEY", "OBEY ~3 NOT", "REFUSE", "NOT ~1 OBEY")
 _OTHER: Final = ("^ ~3 THIS IS? ~4 FROM ~1 OLD", "^ ~1 OLD ~10 IS THIS? END $", "^ ~1 OLD ~3 ANSWER", "THIS IS? OLD")
 """Next to an object, if the right one is missing: "The old record was"."""

@@ -212,8 +212,8 @@ def is_aside(text: str, start: int, floor: int) -> bool:
 def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
     """Return the reason why the selected one of several answers may be wrong, or None if it is right.
 
-    `others` are the places of the other answers, in order. The last one wins, unless the words before it disown it or
-    the answers are offered as alternatives.
+    `others` are the positions of the other answers, in order. The last one wins, unless the words before it disown it
+    or the answers are offered as alternatives.
     """
     ends = [0, *sorted(span.end for span in (*others, chosen))]
     floor = max(end for end in ends if end <= chosen.start)
@@ -278,8 +278,8 @@ def _takes_over(text: str, other: Span, floor: int) -> bool:
 def prose_rest(text: str, chosen: Span, others: Sequence[Span], answer: Answer) -> Issue | None:
     """Return evidence in the surrounding text that the value is not the answer, or None if all of it is harmless.
 
-    `others` are the places of other values, whose own text is not prose. `value` returns the JSON value if it is needed
-    for a comparison. Takes time linear in the text.
+    `others` are the positions of other values, whose own text is not prose. `value` returns the JSON value if it is
+    needed for a comparison. Takes time linear in the text.
     """
     found = _evidence_beside(text, chosen, others)
     if not others and "##" in text:
@@ -354,7 +354,7 @@ def _evidence_beside(text: str, chosen: Span, others: Sequence[Span]) -> str | N
     if _ACTION.search(text, near, chosen.start) and _OBSERVED.match(text, chosen.end):
         return "it is the input of a tool"
     if _EMPTY_FENCE.search(text, chosen.end):
-        return "an empty fence is in the place of another answer"
+        return "an empty fence takes the place of another answer"
     floor = chosen.end
     for other in others:
         if other.start >= floor:
@@ -505,7 +505,7 @@ def _denied_before(before: str, answer: Answer) -> str | None:
     said = _said_of(before[start : found.end()], found.start() - start, flags.get(name, shape))
     if said is None or answer.held(name) != [not said]:
         return None
-    return f"the text before it gives {name!r} another value: {_excerpt(before, start)!r}"
+    return f"the text before it gives {name!r} a different value: {_excerpt(before, start)!r}"
 
 
 def _result_otherwise(before: str, behind: str, answer: Answer) -> str | None:
@@ -542,14 +542,16 @@ def _result_beside(prose: str, answer: Answer) -> str | None:
 
 
 def _concluded(before: str, answer: Answer) -> str | None:
-    """Return the conclusion before a value, also of its reasoning, that gives a field another value."""
+    """Return the conclusion before a value, or in its reasoning, that gives a field a different value."""
     sentences = [each for each in SENTENCE.split(_CLOSING_TAG.sub("\n", before[-2 * _NEAR :])) if has_words(each)]
     if sentences and sentences[-1].rstrip()[-1:] in _COLONS:
         del sentences[-1]
     if not sentences or not _CONCLUDES.search(sentences[-1]):
         return None
     name = contradicted_by(sentences[-1], answer.tagger())
-    return None if name is None else f"the text before it gives {name!r} another value: {_excerpt(sentences[-1], 0)!r}"
+    if name is None:
+        return None
+    return f"the text before it gives {name!r} a different value: {_excerpt(sentences[-1], 0)!r}"
 
 
 _THEN: Final = expression(
@@ -565,8 +567,8 @@ _CONCLUDES: Final = expression(
 
 
 def _unit_beside(prose: str, answer: Answer) -> str | None:
-    """Return a number of the value that the text next to it states in another unit than the field: `90 minutes` next
-    to `duration_hours`.
+    """Return a number of the value that the text next to it states in a different unit from the field's: `90 minutes`
+    next to `duration_hours`.
     """
     amounts = {
         (number, found[2]) for found in _AMOUNT.finditer(prose[-_MOST_PROSE:]) for number in numbers_meant(found[1])
@@ -576,7 +578,7 @@ def _unit_beside(prose: str, answer: Answer) -> str | None:
         held = {part for part in parts if part.__class__ in (int, float) and abs(part) > _COMMON_NUMBER}
         units = {unit for number, unit in amounts if number in held and is_unit(unit)}
         if units and all(in_other_unit(field, unit) for unit in units):
-            return f"the text next to it states it in another unit than {field!r}: {min(units)!r}"
+            return f"the text next to it states it in a different unit from {field!r}: {min(units)!r}"
     return None
 
 
@@ -652,13 +654,13 @@ def _rest_behind(behind: str, answer: Answer) -> str | None:
 
 
 def _claim_in(prose: str, answer: Answer) -> str | None:
-    """Return which field a text gives another value, as in `gives 'total' another value: …`, or None."""
+    """Return which field a text gives a different value, as in `gives 'total' a different value: …`, or None."""
     for sentence in SENTENCE.split(prose[:_MOST_PROSE]):
         name = contradicted_by(sentence, answer.tagger())
         if name is None and (concluded := _THEN.search(sentence)) is not None:
             name = contradicted_by(sentence[concluded.start("said") :], answer.tagger())
         if name is not None:
-            return f"gives {name!r} another value: {_excerpt(sentence, 0)!r}"
+            return f"gives {name!r} a different value: {_excerpt(sentence, 0)!r}"
     return None
 
 
@@ -704,8 +706,8 @@ _NO_TEXTS: Final = expression(
 
 
 def _other_text(prose: str, answer: Answer) -> str | None:
-    """Return a line that gives a string another value (`Owner: Marko`), a link for an empty one, or another unit for
-    amounts (`All prices are in euros.`).
+    """Return a line that gives a string a different value (`Owner: Marko`), a link for an empty one, or another unit
+    for amounts (`All prices are in euros.`).
     """
     shape = answer.shape
     if (line := _LABELLED.fullmatch(prose.strip())) is not None and (name := shape.name_of(line[1])) is not None:
@@ -714,7 +716,7 @@ def _other_text(prose: str, answer: Answer) -> str | None:
         is_text = shape.member(name).allows("string") and _NO_TEXTS.match(said) is None
         is_text = is_text and not (line[2].islower() and any(" " in part for part in held))
         if is_text and (held or "://" in said) and not any(said in part or part in said for part in held):
-            return f"the text after it gives {name!r} another value: {_excerpt(line[0], 0)!r}"
+            return f"the text after it gives {name!r} a different value: {_excerpt(line[0], 0)!r}"
     units = {found[1].casefold(): found for found in _IN_UNIT.finditer(prose) if _has_amount(found, shape)}
     if not units:
         return None
@@ -722,7 +724,7 @@ def _other_text(prose: str, answer: Answer) -> str | None:
     words.update(str(part).casefold() for parts in answer.leaves.values() for part in parts)
     for unit, found in units.items():
         if other_unit(words, unit):
-            return f"the text after it gives another unit: {_excerpt(prose, max(0, found.start() - _NEAR_UNIT))!r}"
+            return f"the text after it gives a different unit: {_excerpt(prose, max(0, found.start() - _NEAR_UNIT))!r}"
     return None
 
 
@@ -847,7 +849,7 @@ def _other_items(prose: str, answer: Answer) -> str | None:
             held = {str(part).casefold() for part in answer.held(found[0])}
             items = {item.casefold() for item in _COMMA.split(listed[1])}
             if not held or len(items & held) not in (0, len(items)):
-                return f"the text after it gives {found[0]!r} another value: {_excerpt(sentence, 0)!r}"
+                return f"the text after it gives {found[0]!r} a different value: {_excerpt(sentence, 0)!r}"
     return None
 
 

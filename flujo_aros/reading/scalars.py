@@ -121,7 +121,7 @@ class Amount(NamedTuple):
 
 
 class Hints(NamedTuple):
-    """The facts from a contract about the place of a scalar. A reply may repeat its words next to the value."""
+    """The facts from a contract about the location of a scalar. A reply may repeat its words next to the value."""
 
     names: tuple[str, ...] = ()
     """The words of the field's name, in order."""
@@ -616,20 +616,20 @@ def conflict_in(text: str, name: str) -> str | None:
     """Return the conflict of a key or an amount with the name of a field, in words, or None.
 
     >>> conflict_in("2 hours", "duration_minutes")
-    "it is in another unit than 'duration_minutes': convert it"
+    "it is in a different unit from 'duration_minutes': convert it"
     >>> conflict_in("$5", "cost_eur")
-    "it is in another currency than 'cost_eur': use an amount that is stated in it"
+    "it is in a different currency from 'cost_eur': use an amount that is stated in it"
     >>> conflict_in("5 cents", "cost_eur")
-    "it is in another unit than 'cost_eur': convert it"
+    "it is in a different unit from 'cost_eur': convert it"
     >>> conflict_in("5 EUR", "cost_eur")
     """
     named = {*name_words(name)}
     for word in _NOT_IN_UNIT.split(text[:_MAX_TEXT].casefold()):
         if word and word not in named and is_unit(word):
             if in_other_unit(name, word) or (word in _CENTS and other_unit(named, word)):
-                return f"it is in another unit than {name!r}: convert it"
+                return f"it is in a different unit from {name!r}: convert it"
             if other_unit(named, word):
-                return f"it is in another currency than {name!r}: use an amount that is stated in it"
+                return f"it is in a different currency from {name!r}: use an amount that is stated in it"
     return None
 
 
@@ -1297,7 +1297,7 @@ def _values_stated(text: str, named: Mapping[str, Any], hints: Hints) -> set[Any
         or text.count("*") % 2
         or any(p.search(text) for p in (_ALTERNATIVES, _UNSURE))
     ):
-        return set()  # an odd asterisk is no emphasis: `A*`, or the mark of a footnote
+        return set()  # an odd asterisk is not emphasis: `A*`, or the mark of a footnote
     lead = _LEADS.match(text.strip())
     bare = text.strip()[lead.end() if lead else 0 :].strip("{}| ")
     bare = _MEMBER.sub(": ", _SOURCE.sub("", bare))

@@ -171,7 +171,7 @@ class Scanner:
     answered = False
     """Whether an answer has been found, so that the header of another turn ends the reply."""
     numbered = False
-    """Whether a list was found that may hold numbers: `[3]` after it may be another list instead of a source number."""
+    """Whether a list that may hold numbers was found: `[3]` after it may be another list instead of a source number."""
     cited = False
     """Whether numbers in brackets were treated as source numbers."""
     ended_at: int | None = None

@@ -264,7 +264,7 @@ class Field(NamedTuple):
 
 
 def fields_of(leaves: Mapping[str, list[Any]], names: Mapping[str, Shape]) -> tuple[Field, ...]:
-    """Return the fields of an answer; one with several values is a field for each of them.
+    """Return the fields of an answer; a field with several values counts as one for each value.
 
     A value without a name is one of several.
     """
@@ -570,7 +570,7 @@ class Tagger:
 
 
 def _introduces(text: str, value: str) -> bool:
-    """Return whether a quotation has a value behind other words, as in `Organized by Ann Lee`."""
+    """Return whether a quotation has a value after other words, as in `Organized by Ann Lee`."""
     return len(value) <= _LONGEST_PART and re.search(rf"{_INTRODUCES}{re.escape(value)}(?!\w)", text, re.I) is not None
 
 
@@ -777,7 +777,7 @@ _PRICES: Final = frozenset(("price", "cost", "fee", "rate", "value"))
 _CURRENCIES: Final = ("usd", "eur", "gbp", "chf", "euro", "euros", "dollar", "dollars")
 _SMALL_WORDS: Final = ("FROM", "BASED", "IS", "AND", "BUT", "BECAUSE", "NOT", "INSTEAD", "OR", "ACTUALLY", "LATER",
     "ONLY", "THE", "DEF", "THIS", "WHAT", "IF", "SHOULD", "MORE", "STATED", "AMOUNTS")  # fmt: skip
-"""Classes of words behind a number that do not name the things it counts."""
+"""Classes of words after a number that do not name the things it counts."""
 _PLACES: Final = word_set(
     "page pages p line lines row column section clause article paragraph § table figure room gate court gallery round"
     " chapter step seat coach platform track building floor item no nr number version v art seite zeile regel página"

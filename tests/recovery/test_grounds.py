@@ -241,10 +241,10 @@ def test_a_number_in_another_unit_or_currency_does_not_state_that_of_a_field(nam
 @pytest.mark.parametrize(
     ("name", "first", "words"),
     [
-        ("memory_mb", {"memory_gb": 2}, "it is in another unit than 'memory_mb': convert it and write 'memory_mb'"),
-        ("cost_eur", {"cost_eur": "$5"}, "it is in another currency than 'cost_eur': use an amount"),
-        ("duration_minutes", {"duration": "2 hours"}, "it is in another unit than 'duration_minutes': convert it"),
-        ("duration_minutes", {"duration_minutes": "2 hours"}, "it is in another unit than 'duration_minutes'"),
+        ("memory_mb", {"memory_gb": 2}, "it is in a different unit from 'memory_mb': convert it and write 'memory_mb'"),
+        ("cost_eur", {"cost_eur": "$5"}, "it is in a different currency from 'cost_eur': use an amount"),
+        ("duration_minutes", {"duration": "2 hours"}, "it is in a different unit from 'duration_minutes': convert it"),
+        ("duration_minutes", {"duration_minutes": "2 hours"}, "it is in a different unit from 'duration_minutes'"),
         ("rollback", {"skip_rollback": True}, "write it with its own value, which may be the opposite"),
     ],
 )

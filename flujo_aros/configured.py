@@ -52,7 +52,7 @@ class Configured(BaseModel):
         self._require_usable()
 
     def _require_usable(self) -> None:
-        """Raise `UsageError` for a value that cannot be used, of which only a constructor knows that a caller wrote
+        """Raise `UsageError` for a value that cannot be used. Only a constructor knows that a caller wrote
         it; a blueprint reports it itself, at its position.
         """
 

@@ -144,7 +144,7 @@ def _missing_columns(connection: Connection, metadata: MetaData) -> list[Column[
 def make_tables(
     engine: Engine, version: Column[int], known: int, contents: str, *, create: bool, earlier: str | None = None
 ) -> None:
-    """Create the tables, of which one has the column with their version. Tables of an earlier version are upgraded.
+    """Create the tables; one of them has the column with their version. Tables of an earlier version are upgraded.
 
     Raises `UsageError` if theirs is newer than the one that is `known`; or older, if `earlier` says what to do then.
     Without `create`, it is also raised for a database without these `contents`, which is left unchanged.

@@ -465,7 +465,7 @@ UNHEARD: Final[AbstractContextManager[Finish]] = nullcontext(lambda _: None)
 
 
 class _Span:
-    """A span with observers. It is a class and not a generator for speed, because each step opens several."""
+    """A span with observers. It is a class rather than a generator for speed, because each step opens several."""
 
     __slots__ = ("_around", "_held", "_own", "_started")
 

@@ -268,7 +268,7 @@ def unescape(raw: str, literal: frozenset[int] | None = frozenset(), *, python: 
 
     With `python` also `\\xa0`, `\\U0001F600` and `\\N{BULLET}` are decoded.
 
-    At the places in `literal` (None: everywhere) letters after a backslash are kept as they are (`C:\\new`,
+    At the positions in `literal` (None: everywhere) letters after a backslash are kept as they are (`C:\\new`,
     `\\nabla`); quotes, backslashes and `\\uXXXX` are still decoded.
     """
     kept = dangling = False
@@ -402,7 +402,7 @@ def leaves(value: Any) -> Iterator[tuple[Place, Any]]:
 
 
 def schema_at(schema: dict[str, Any], place: Place) -> dict[str, Any] | None:
-    """Return the self-contained schema of a place, or None if it is unknown."""
+    """Return the self-contained schema of a location, or None if it is unknown."""
     here = follow_refs(schema, schema)
     for part in place:
         if isinstance(part, int):

@@ -19,7 +19,7 @@ _DURABLE: Final = {
     "psycopg": ("durable runs need", "durable"),
     "temporalio": ("durable runs on Temporal need", "temporal"),
 }
-"""Modules of which each has its own extra: the start of the error, and the extra."""
+"""Modules that each have their own extra: the start of the error, and the extra."""
 
 
 LazyNames: TypeAlias = tuple[Callable[[str], object], Callable[[], list[str]]]

@@ -62,7 +62,7 @@ class Loaded:
 def load(options: Blueprint) -> Loaded:
     """Return the pipeline of a blueprint file. Its modules are installed, or are in the given files and folders.
 
-    Raises `UsageError` if a module exists both in a given place and as an installed module.
+    Raises `UsageError` if a module exists both in a given file or folder and as an installed module.
     """
     use_modules(options)
     source = str(options.blueprint)

@@ -41,7 +41,7 @@ STYLES = {
     "skipped": "dim",
     "paused": "cyan",
 }
-"""One colour for each word of status, trust and risk."""
+"""One colour for each status, trust and risk."""
 
 
 class Text(rich_text.Text):
@@ -129,7 +129,7 @@ class _Trimmed:
 
 
 def worded(word: str | None) -> Text:
-    """Return a word of status, trust or risk in its colour; a dash for None."""
+    """Return a status, trust or risk in its colour; a dash for None."""
     return Text(word, style=STYLES.get(word, "")) if word else Text("-", style="dim")
 
 

@@ -126,7 +126,7 @@ def bounds_of(schema: Mapping[str, Any]) -> Callable[[object], str | None] | Non
 
 @dataclass(eq=False)
 class Shape:
-    """The schema of one place in a value, prepared for reading; `types` is empty if any value is allowed."""
+    """The schema of one location in a value, prepared for reading; `types` is empty if any value is allowed."""
 
     types: frozenset[str] = frozenset()
     properties: dict[str, Shape] = field(default_factory=dict[str, "Shape"])
@@ -159,23 +159,24 @@ class Shape:
     risk: str | None = None
     choice_aliases: dict[str, Any] = field(default_factory=dict[str, Any])
     has_risks: bool = False
-    """At the root: whether some place below has its own risk."""
+    """At the root: whether some location below has its own risk."""
     has_only_aliases: bool = False
     """At the root: whether some real name below must be written as an alias."""
     may_elide: bool = True
-    """At the root: whether some place below allows strings in a list or arbitrary keys, where an ellipsis may occur."""
+    """At the root: whether some location below allows strings in a list or arbitrary keys, where an ellipsis may
+    occur."""
     may_mix: bool = True
     """At the root: whether some list below may contain lists as well as other items."""
     has_aliases: bool = False
-    """At the root: whether some place below has aliases."""
+    """At the root: whether some location below has aliases."""
     has_times: bool = False
     """At the root: whether some string below is a date, time or duration."""
     has_decimals: bool = False
     """At the root: whether some number below is a `Decimal`, which keeps digits that a float loses."""
     has_sentence: Callable[[str], bool] | None = None
-    """At the root: tests whether a JSON text may hold one of the `sentences` below. None if there are none."""
+    """At the root: tests whether a JSON text may contain one of the `sentences` below. None if there are none."""
     plan: Any = None
-    """Values that the reader computed for this place. Stored here, so that they live as long as the shape."""
+    """Values that the reader computed for this location. Stored here, so that they live as long as the shape."""
 
     def allows(self, kind: str) -> bool:
         """Return whether a value of this JSON type is allowed here."""
@@ -442,12 +443,12 @@ _BESIDE_REF: Final = frozenset(
 
 
 _DEEPEST: Final = 100
-"""The maximum number of nested parts of the schema followed for one place; deeper ones do not guide the reader."""
+"""The maximum number of nested parts of the schema followed for one location; deeper ones do not guide the reader."""
 
 
 class _Compiler:
     """Builds shapes. Those deeper in the value are filled in later, so recursion is limited to the
-    parts of one place.
+    parts of one location.
     """
 
     def __init__(self, root: JsonSchema) -> None:
@@ -455,7 +456,7 @@ class _Compiler:
         self.references = References(root)
         self.done: dict[int, Shape] = {}
         self.described: list[str] = []
-        """The sentences of all places."""
+        """The sentences of all locations."""
         self._pending: dict[int, tuple[Shape, Mapping[str, Any]]] = {}
         self._depth = 0
 
@@ -481,7 +482,7 @@ class _Compiler:
         return known
 
     def _merge_known(self, schema: object) -> Shape:
-        """Return the shape of another part of the schema for the same place, as far as it is known."""
+        """Return the shape of another part of the schema for the same location, as far as it is known."""
         shape = self.shape(schema)
         if self._depth < _DEEPEST and id(shape) in self._pending:
             self._depth += 1

@@ -80,7 +80,7 @@ _PYTHON_TYPES: Final[Mapping[str, str]] = {
 _MAX_ISSUES: Final = 50
 _MOST_TRIED: Final = 60_000
 _MOST_EXPLAINED: Final = 1_000
-"""The maximum number of invalid places to locate, which costs more than finding that the value is invalid."""
+"""The maximum number of invalid values to locate, which costs more than finding that the value is invalid."""
 
 
 class Valid(NamedTuple, Generic[T_co]):
@@ -92,7 +92,7 @@ class Valid(NamedTuple, Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """The value is invalid; lists the invalid places."""
+    """The value is invalid; lists the invalid parts."""
 
     issues: tuple[Issue, ...]
 
@@ -210,9 +210,10 @@ class Effort:
         """The cost may double with each level of a value."""
 
     def exceeds(self, limit: int, value: object) -> bool:
-        """Return whether a validator may have to visit places more than `limit` times. Takes time linear in the value.
+        """Return whether a validator may have to visit one location more than `limit` times. Takes time linear in the
+        value.
 
-        Shapes that are tried a few times at each place, as in any union, do not count, however large the value is.
+        Shapes that are tried a few times at each location, as in any union, do not count, however large the value is.
         """
         total = allowed = 0
         pending: list[tuple[Any, Counter[Shape]]] = [(value, Counter([self.shape]))]
@@ -757,7 +758,7 @@ _NULL: Final = '"null"'
 
 
 def _what_to_write(path: Sequence[str | int], instance: object, wanted: str, schema: JsonSchema) -> Hint:
-    """Return what to write instead of a value that is not of the wanted kind, if it is clear what was meant."""
+    """Return what to write instead of a value of the wrong kind, if it is clear what was meant."""
     keyword = path[-1] if path else ""
     if keyword == "required" and instance is True and path[-3:-2] == ["properties"]:
         return Hint(f"; write `required: [{path[-2]}]` next to `properties`")

@@ -208,7 +208,7 @@ _LISTED: Final = 10
 
 
 def _listed(problems: Sequence[str]) -> str:
-    """Return problems as one line each, of which the first few are shown."""
+    """Return problems, one line each; only the first few are shown."""
     left = len(problems) - _LISTED
     return "\n".join([*problems[:_LISTED], *([f"and {left} more"] if left > 0 else [])])
 

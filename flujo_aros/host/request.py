@@ -200,8 +200,8 @@ class ReportedCall:
     """A model call of a run, made inside this context: its events and its usage.
 
     The agent's own call also waits until the caller's allowance permits it. `response` is the part of the reply that
-    has arrived, and `first_seconds` how long the first chunk of a stream took; the caller sets both. This is a class
-    and not a generator for speed: there is one for each step, and usually no observer.
+    has arrived, and `first_seconds` how long the first chunk of a stream took; the caller sets both. It is a class
+    rather than a generator for speed: there is one for each step, and usually no observer.
     """
 
     run: Run

@@ -509,7 +509,7 @@ def retry_after_of(error: Exception) -> float | None:
 def issue_of(error: Exception, *, schema_sent: bool = False) -> Issue:
     """Return the error in one sentence, including what to do if that is known.
 
-    `schema_sent` says that the request asked the provider to enforce a JSON Schema.
+    `schema_sent` means that the request asked the provider to enforce a JSON Schema.
     """
     if schema_sent and rejects_schema(error):
         return Issue(
@@ -564,7 +564,8 @@ def detail_of(error: Exception) -> str:
 
 
 def _message_in(body: object) -> str:
-    """Return the message in a body of the usual shapes `{"error": {"message": …}}`, `{"message": …}`, else the body."""
+    """Return the message in a body of the usual shapes, `{"error": {"message": …}}` or `{"message": …}`, or else the
+    body itself."""
     if isinstance(body, Mapping):
         known = cast("Mapping[str, Any]", body)
         inner = known.get("error", known.get("message"))

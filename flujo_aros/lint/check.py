@@ -172,7 +172,7 @@ def write_baseline(file: Path, findings: Iterable[tuple[str, Finding]]) -> None:
 
 
 def beyond(known: Mapping[Key, int], path: str, findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings that are not in the baseline, or occur more often than there."""
+    """Return the findings that are not in the baseline, or occur more often than the baseline allows."""
     seen = Counter[Key]()
     fresh: list[Finding] = []
     for finding in findings:

@@ -446,7 +446,7 @@ def as_pipeline(given: Pipeline[U] | PipelineStep[U], what: str) -> Pipeline[U]:
 
 
 def not_a_step(given: object) -> str:
-    """Return the error for a value in the place of a step, with the step that it probably stands for."""
+    """Return the error for a value that is not a step, with the step that was probably meant."""
     if is_a("AbstractAgent", "AgentSpec")(given):
         made = '; Step("name", agent) makes one of an agent'
     elif PipelineStep in getattr(given, "__mro__", ()):

@@ -521,8 +521,8 @@ class RunResult(Generic[T_co]):
         return [step for step in self.steps if not step.nested][-1]
 
     def _culprit(self) -> StepResult[Any] | None:
-        """Return the step that decided a status other than completed: the worst; among equals the cause, else the
-        first.
+        """Return the step that decided a status other than completed: the worst one, and among equals the cause or
+        else the first.
         """
         wrong = [step for step in self.steps if step.counts_against]
         return min(wrong, key=lambda step: (_SEVERITY.index(step.status), step.caused_by is not None), default=None)

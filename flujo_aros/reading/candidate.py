@@ -847,7 +847,7 @@ class Spliced(NamedTuple):
 def iter_splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, ends: bool) -> Iterator[Spliced]:
     """Yield the value at `start`, an opening bracket, with one more damaged place repaired each time.
 
-    `extent` is the part that the C scanner could read, and `ends` says that the text is known to be complete. The
+    `extent` is the part that the C scanner could read, and `ends` means that the text is known to be complete. The
     iterator ends where more than a few local repairs are needed.
     """
     edits: list[Edit] = []
@@ -954,7 +954,7 @@ def read_begun(text: str) -> Any:
 
 
 def agrees(begun: object, whole: object) -> bool:
-    """Return whether a JSON value may go on from what was begun.
+    """Return whether a JSON value may be the continuation of an incomplete one.
 
     >>> [agrees({"a": [1]}, whole) for whole in ({"a": [1, 2], "b": 3}, {"a": [2]})]
     [True, False]

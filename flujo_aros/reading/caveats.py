@@ -649,7 +649,7 @@ _COMMON: Final = 5
 
 
 def caveat_in(text: str, tagger: Callable[[], Tagger], *, of_writer: bool = False, behind: bool = False) -> str | None:
-    """Return the first sentence of a text that says why the answer cannot be trusted, or None. `of_writer` says that
+    """Return the first sentence of a text that says why the answer cannot be trusted, or None. `of_writer` means that
     it speaks for the writer without saying *I*, as a comment in the answer does, and `behind` that it follows the
     answer, where a question is one to the user.
 

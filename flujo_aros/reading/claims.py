@@ -1,6 +1,6 @@
 """Recognizes sentences next to an answer that give one of its fields a different value, whatever the words.
 
-Three questions decide. Which value does the sentence hold that is not in the answer: a number, a date, a code, a
+Three questions decide. Which value in the sentence is not in the answer: a number, a date, a code, a
 choice, a name, a boolean? Which fields could it be for: by type, unit, size, form, and the names next to it? Is it
 asserted of the answer: not negated, not under a condition, and not about another time or another thing? A sentence that
 asserts the answer's own value contradicts nothing, and one with other values for two fields is about another thing.

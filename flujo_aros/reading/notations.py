@@ -69,7 +69,7 @@ _JOINT: Final = expression(
 )
 """The end of a field before another one on its line: `name: Ann, age: 41`, `name='Ann' age=41`."""
 _LIST_BELOW: Final = expression(r"^[ \t]*[-*•+\d][^\n]*:(?:\*\*|__|`)?[ \t]*\n[ \t]+[-*•+][ \t]", re.M)
-"""`- **Tags**:`, a key in a list of Markdown that holds further lists."""
+"""`- **Tags**:`, a key in a Markdown list that contains further lists."""
 _FENCE: Final = expression(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
 _ITEM: Final = expression(r"^(?P<indent>[ \t]*)(?P<mark>[-*•+–]|(?P<number>\d{1,3})[.)])[ \t]+(?P<value>\S.*)", re.M)
 _ANNOUNCED: Final = expression(r"\s*[^.!?。！？\n]{1,80}[:：][\s*_]*")
@@ -82,7 +82,7 @@ _OPEN_END: Final = expression(
 """A value that one line does not end: a salutation, or a quote that is not closed."""
 _REMARK: Final = expression(rf"{OFFERS.pattern}|\W*(?:notes?|please|explanation|reason(?:ing)?|if you)\b", re.I)
 _COMPUTED: Final = expression(r"(?:[rR]?[fF][rR]?([\"']).*\1|`[^`]*\$\{[^`]*`)[,;]?")
-"""A string that holds expressions: an f-string of Python, a template of JavaScript."""
+"""A string that contains expressions: a Python f-string, or a JavaScript template literal."""
 _OPEN_QUOTE: Final = expression(r"\"(?:[^\"\\]|\\.|(?!))*+|“[^”\"]*")
 _OPEN_APOSTROPHE: Final = expression(r"'[^']*")
 _BOX: Final = expression(r"\[[ xX✓✗]?\][ \t]|~~|[☐☑☒✅❌]")
@@ -285,7 +285,7 @@ def read_scalar(raw: str, start: int, shape: Shape) -> Node | None:
 
 def is_cut(text: str, node: Node, shape: Shape, *, ends: bool) -> bool:
     """Return whether a value may be cut off: a quote has no end, or the text ends in an open fence, and nothing shows
-    that all of the value is there. `ends` says that the model stopped by itself.
+    that all of the value is there. `ends` means that the model stopped by itself.
     """
     leaves = [*_leaves(node)]
     single = any(leaf.kind == STRING and text[leaf.start] == text[leaf.end - 1] == "'" for leaf in leaves)
@@ -516,7 +516,7 @@ _ENTITY: Final = expression(r"&(?:[a-z]{2,8}|#\w{1,6});")
 def read_tags(text: str, shape: Shape) -> Node | None:
     """Return the object whose fields each have a tag: `<name>Ada</name>`, or `<parameter=name>Ada</parameter>`.
 
-    All required fields must be there, each once, with nothing between them. A value may not hold tags or entities.
+    All required fields must be there, each once, with nothing between them. A value must not contain tags or entities.
     """
     members: dict[str, Member] = {}
     start = end = -1
@@ -596,8 +596,8 @@ def _row_shapes(shape: Shape) -> list[Shape]:
 
 
 def _read_rows(header: list[str], rows: list[list[_Cell]], shape: Shape, begin: int, end: int) -> Node | None:
-    """Return the object in the only row, or the list of all rows. If the object holds the list, the last row may give
-    its total.
+    """Return the object in the only row, or the list of all rows. If the object contains the list, the last row may
+    give its total.
     """
     item = next(item for item in _row_shapes(shape) if all(_names(item, name) for name in header))
     words = name_words(rows[-1][0][0])
@@ -786,7 +786,7 @@ _PLAIN: Final = (
     rf"|(?<![\w.]){MOMENT}"
     r"|<\w{1,60}\.\w{1,60}:[ ](?P<member>'[^'\n\\]{0,80}'|\"[^\"\n\\]{0,80}\"|-?\d{1,9})>"
 )
-"""Values that Python shows in a way of their own: a `Decimal`, a date, or a member of an enum."""
+"""Values that Python shows in its own notation: a `Decimal`, a date, or a member of an enum."""
 _ARGUMENT: Final = expression(rf"(?P<plain>{_PLAIN})|(?<!\w)[A-Za-z_]\w*+(?P<call>{_CALL})|(?P<sign>=)|[\"'()\[\]{{}}]")
 _STRING: Final = expression(r"(?P<quote>[\"'])(?:[^\"'\\\n]|\\.|(?!(?P=quote))[\"']|(?!))*+(?P=quote)")
 
@@ -843,7 +843,7 @@ def as_objects(text: str, shape: Shape) -> str | None:
 
 
 def _as_written(found: re.Match[str]) -> str | None:
-    """Return a value that Python shows in a way of its own as a literal, or None if there is no such date."""
+    """Return a value that Python shows in its own notation as a literal, or None if there is no such date."""
     if found["parts"] is None:
         return str(found["number"] or found["member"])
     moment = iso_moment(found)

@@ -332,8 +332,8 @@ _IN_SQUARE_BRACKETS, _IN_ROUND_BRACKETS = 4, 12
 
 
 def is_shortened(text: str, names: Iterable[str]) -> bool:
-    """Return whether a string lacks a part of what it should hold: dots are among the characters of a code, a path or a
-    URL, or it ends with a remark that it was cut. `names` are the words in the name of its field.
+    """Return whether a string lacks a part of what it should contain: dots are among the characters of a code, a path
+    or a URL, or it ends with a remark that it was cut. `names` are the words in the name of its field.
 
     >>> [is_shortened(text, ()) for text in ("DE89 3704 ...", "The rent is due [truncated]", "Wait...", "-20...60 °C")]
     [True, True, False, False]
@@ -370,7 +370,7 @@ _FEW_WORDS_OF_TEXT: Final = 5
 
 def has_lost_text(text: str, names: Collection[str]) -> bool:
     """Return whether characters of a string were replaced: by `[object Object]`, the token for unknown text, the
-    one for the end of a text between two words, the replacement character (of which longer prose may hold one), or an
+    one for the end of a text between two words, the replacement character (which longer prose may contain once), or an
     exponent in place of the last digits of a code.
 
     >>> [has_lost_text(text, ("ean",)) for text in ("[object Object]", "M\ufffdller", "4.00552E+12", "4005520000017")]
@@ -523,8 +523,8 @@ _STOPS: Final = expression(r"(?<=[;:])\s")
 
 
 def omission_in(text: str, *, listed: bool = True, before: bool = False) -> str | None:
-    """Return the first sentence of a text that says that something was left out, or None. `listed` says that the value
-    next to it holds a list, and `before` that the text precedes the value, so that dots only announce it.
+    """Return the first sentence of a text that says that something was left out, or None. `listed` means that the value
+    next to it contains a list, and `before` that the text precedes the value, so that dots only announce it.
 
     >>> omission_in("Here you go. I only listed the first ten.")
     'I only listed the first ten.'
@@ -574,7 +574,7 @@ def _is_part(text: str) -> bool:
 
 
 def holds_list(value: object) -> bool:
-    """Return whether a JSON value is a list with items, or holds one."""
+    """Return whether a JSON value is a list with items, or contains one."""
     if is_dict(value):
         return any(map(holds_list, value.values()))
     return is_list(value) and bool(value)
@@ -614,13 +614,13 @@ MAY_HOLD_OMISSION: Final = Phrases(
     r"\"[.…]",
     cased=True,
 )
-"""Finds JSON that may hold an omission, apart from one in brackets other than parentheses."""
+"""Finds JSON that may contain an omission, apart from one in brackets other than parentheses."""
 MAY_LACK_TEXT: Final = Phrases(
     r"\.\.\.|…|\\u2026|\ufffd|\\ufffd|\\uFFFD|<unk>|\[UNK\]|<\||\[object |<!--|E\+\d",
     r"\)\"|\)\.\"|\]\"|\]\.\"",
     cased=True,
 )
-"""Finds JSON that may hold a string from which something was left out."""
+"""Finds JSON that may contain a string from which something was left out."""
 MAY_OMIT: Final = Phrases(
     *_alternatives("MORE REST OMIT CUT ETC ONWARD SAME ONLY FIRST SPACE NEXT STOP MISSING PART FEW LIKE LATER"),
     r"\.\.\.|…",

@@ -626,7 +626,7 @@ class Parser:
         return True
 
     def _is_set(self, shape: Shape) -> bool:
-        """Return whether braces in place of a list hold only values, as in a Python set."""
+        """Return whether braces in place of a list contain only values, as in a Python set."""
         is_listed = self.text[self.pos] == "{" and shape.allows("array") and not shape.allows("object")
         return is_listed and grammar.SET.matches(self.text, self.pos, growing=self.growing)
 

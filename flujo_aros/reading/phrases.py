@@ -28,7 +28,7 @@ class Phrases:
     Each search first runs a linear automaton, made of the same expressions without their look-around. Most texts have
     none of the phrases, and the automaton shows that at once. It reads the text in lower case, because a
     case-insensitive automaton takes four times as long to compile, and each process compiles those that its replies
-    need. `cased` says that the text must not be converted to lower case.
+    need. `cased` means that the text must not be converted to lower case.
     """
 
     def __init__(self, *parts: str, cased: bool = False) -> None:

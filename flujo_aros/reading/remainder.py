@@ -390,7 +390,7 @@ _SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
 
 
 def without(text: str, places: Iterable[tuple[int, int]], start: int = 0) -> str:
-    """Return a text from `start`, without these places in it.
+    """Return a text from `start`, without these spans.
 
     >>> without("one {} two", [(4, 6)])
     'one   two'
@@ -854,7 +854,7 @@ def _other_items(prose: str, answer: Answer) -> str | None:
 
 
 def _own_keys(value: object, shape: Shape) -> dict[str, Shape]:
-    """Return the keys of an object whose contract declares none, with what each may hold."""
+    """Return the keys of an object whose contract declares none, with what each may contain."""
     keys = islice(value, _MOST_KEYS) if is_dict(value) else ()
     return {key: shape.member(key) for key in keys if 1 < len(key) <= _LONGEST_KEY}
 

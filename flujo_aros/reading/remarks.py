@@ -351,7 +351,7 @@ def doubt_in(text: str, tagger: Callable[[], Tagger], *, named: bool = False, th
     """Return the first sentence of a text that doubts the answer, or None.
 
     `tagger` returns the tagger of the answer, and is only called for a suspicious text. `named` asks for a sentence
-    with a field or a value. `thinks` says that the text precedes the answer, and that only what it states is doubted,
+    with a field or a value. `thinks` means that the text precedes the answer, and that only what it states is doubted,
     not what it considers.
 
     >>> from flujo_aros.reading.tagger import Field

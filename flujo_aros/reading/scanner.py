@@ -38,7 +38,7 @@ CODE_FENCES: Final = word_set(
     " kotlin swift go rust ruby"
     " php c cpp c++ cs csharp sql r html css scss dockerfile makefile powershell perl lua graphql mermaid latex tex"
 )
-"""Languages of code fences that do not hold an answer, unless the fence contains nothing else."""
+"""Languages of code fences that do not contain an answer, unless the fence contains nothing else."""
 _JSON_TAGS: Final = frozenset({"json", "json5", "jsonc", "jsonl", "ndjson", "jsonlines"})
 _OBJECT_START: Final = Ahead(
     rf"""
@@ -171,7 +171,8 @@ class Scanner:
     answered = False
     """Whether an answer has been found, so that the header of another turn ends the reply."""
     numbered = False
-    """Whether a list that may hold numbers was found: `[3]` after it may be another list instead of a source number."""
+    """Whether a list that may contain numbers was found: `[3]` after it may be another list instead of a source
+    number."""
     cited = False
     """Whether numbers in brackets were treated as source numbers."""
     ended_at: int | None = None
@@ -454,7 +455,7 @@ def is_fragment(text: str, before: int, start: int, end: int, *, broken: bool) -
     """Return whether a value is inside something that ends at `before`, inside brackets that do not look like a value,
     or among members without a bracket.
 
-    `broken` says that an unreadable value ended at `before`.
+    `broken` means that an unreadable value ended at `before`.
     """
     gap = text[before:start]
     if not gap and not broken:

@@ -170,7 +170,7 @@ _BROKE_OFF: Final = expression(
     r"[.!:;,–—-]{0,2}\s*",
     re.I,
 )
-"""A sentence which says that the answer before it broke off."""
+"""A sentence that says that the answer before it broke off."""
 _WIDE: Final = expression(r"[｛｝［］＂]")
 _STRING_OR_WIDE: Final = expression(
     r"\\.|\"(?:[^\"\\]|\\.|(?!))*+\"|“[^“”]*+”|＂(?P<quoted>[^＂\"\\]*+)＂|(?P<wide>[｛｝［］])", re.S
@@ -1264,7 +1264,8 @@ class Search(Generic[T]):
         return _names_any(value, item.keys or (item.additional.keys if isinstance(item.additional, Shape) else ()))
 
     def _is_words(self, candidate: Candidate[T]) -> bool:
-        """Return whether brackets that cannot be an answer hold words (`[3 more omitted]`) or an index (`a["b"]`)."""
+        """Return whether brackets that cannot be an answer contain words (`[3 more omitted]`) or an index
+        (`a["b"]`)."""
         is_index = self.text[candidate.start - 1].isalnum() and self.text[candidate.start] == "["
         return not candidate.fits and (is_index or any(edit.code == "unquoted-value" for edit in candidate.edits))
 
@@ -1326,7 +1327,7 @@ class Search(Generic[T]):
     def _accept(
         self, candidate: Candidate[T], picked: Edit | None = None, others: Sequence[Candidate[T]] = ()
     ) -> Reading[T]:
-        """Accept a candidate. `picked` says that `others`, which also satisfy the contract, were left out."""
+        """Accept a candidate. `picked` means that `others`, which also satisfy the contract, were left out."""
         text = self.text
         looks = self.pick != "first" and self.contract.counts is None
         if looks and (rest := self._find_objection(candidate)) is not None:

@@ -1,6 +1,6 @@
 """Finds the end of a string.
 
-A quote ends its string if the text after it fits the place: a colon after a key, a comma and the next key (or a closer)
+A quote ends its string if the text after it fits there: a colon after a key, a comma and the next key (or a closer)
 after a member, a comma and the next element after an element. The known keys of the schema are the best evidence. Every
 lookahead is bounded, so finding an end is linear in the length of the string.
 """

@@ -36,7 +36,7 @@ _GOES_ON: Final = expression(r"\s?(?:\+|[-–—]\s?\d|(?:to|bis|à)\s\d)")
 
 
 def leaves_open(text: str, *, negated: bool = True) -> bool:
-    """Return whether the words of a text, or their absence, leave a value open. `negated` says that a negation does:
+    """Return whether the words of a text, or their absence, leave a value open. `negated` means that a negation does:
     it may also make a boolean false.
 
     >>> [leaves_open(text) for text in ("not high", "low or high", "maybe", "n/a", "", "rather high", "urgent")]

@@ -12,8 +12,8 @@ A value is secret for one of two reasons (`kinds`):
 Each regular expression is compiled when a text first needs it: compiling all of them would take a sixth of the import
 time.
 
-`text` finds known values in linear time, and answers whether a place is inside a JSON string, where the same secret is
-written with escapes. Text that looks like ordinary data (a hash, a UUID, an order number) is not hidden: masking too
+`text` finds known values in linear time, and reports whether a position is inside a JSON string, where the same secret
+is written with escapes. Text that looks like ordinary data (a hash, a UUID, an order number) is not hidden: masking too
 much would damage the data that a repair needs.
 """
 

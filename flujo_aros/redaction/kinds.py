@@ -390,7 +390,7 @@ def _texts_of(name: str, value: object, *, known: bool) -> Iterator[str]:
 
 @cache
 def _field_name() -> re.Pattern[str]:
-    """Return the name of a field that holds a secret: one of the strong names, possibly followed by
+    """Return the name of a field that contains a secret: one of the strong names, possibly followed by
     a word or a number.
     """
     return re.compile(rf"(?i)(?:{'|'.join(_STRONG)})(?:[_-]?(?:key|value|\d+))?$")

@@ -77,7 +77,7 @@ class Vault:
         return {label: secret for secret, label in self._labels.items()}
 
     def restore(self, text: str) -> str:
-        """Return the text with every label replaced by its secret, escaped as the place requires."""
+        """Return the text with every label replaced by its secret, escaped as its context requires."""
         if not self._labels:
             return text
         quotes = Quotes(text)

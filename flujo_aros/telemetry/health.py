@@ -1,4 +1,4 @@
-"""Health: statistics of a journal about models, steps and stages over a period of time, with advice."""
+"""Health: statistics from a journal about models, steps and stages over a period of time, with advice."""
 
 from __future__ import annotations
 

@@ -524,7 +524,7 @@ class Story:
     run: JournalRun
     chapters: tuple[Chapter, ...]
     contracts: dict[str, str] = field(default_factory=dict[str, str])
-    """The contracts of its readings as JSON (mode, schema, place of the payload), by `schema_hash`."""
+    """The contracts of its readings as JSON (mode, schema, location of the payload), by `schema_hash`."""
     pauses: tuple[tuple[float, float], ...] = ()
     """The start and end of each time at which the run waited for an answer, in seconds since 1970."""
 

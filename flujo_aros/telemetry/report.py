@@ -370,7 +370,7 @@ def _worst_outcome(chapters: Iterable[Chapter]) -> str | None:
 
 
 def tone(word: str | None) -> str:
-    """Return the tone of a word of status, trust or risk."""
+    """Return the tone for a status, trust or risk."""
     return _TONES.get(word or "", "plain")
 
 

@@ -191,7 +191,8 @@ class LocalServer:
         return os.pread(self._log.fileno(), TAIL, 0).decode(errors="replace")
 
     def _first_error_in_log(self) -> str:
-        """Return the first error in the log, which names the cause (later ones only pass it on), else the last line."""
+        """Return the first error in the log, which names the cause (later ones only pass it on), or else the last
+        line."""
         lines = [line for line in self._log_text().splitlines() if line.strip()]
         errors = [line for line in lines if line[:20].split()[1:2] == ["E"]]
         words = errors[:1] or lines[-1:]

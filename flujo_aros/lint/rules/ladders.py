@@ -7,6 +7,7 @@ from typing import Final
 
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located, member
+from flujo_aros.contract import WELL_KNOWN, EventContract
 from flujo_aros.lint.edits import Finding, Severity
 from flujo_aros.lint.rule import Outline, Rule, Subject, entry_reads, iteration_reads, made_step, reads_of, span_of
 from flujo_aros.outcome import Reason
@@ -209,14 +210,15 @@ class UncountedCost(Rule, code="V-R4", severity=Severity.WARNING):
 
 
 class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
-    """A step reads a key of a value that may degrade to text.
+    """A step reads a key of a value that may be only text.
 
     ## What it does
 
     Finds steps whose ladder ends in `degrade`, while the next step reads `previous_step.KEY` or a later one reads
     `steps.NAME.output.KEY`. The `exit_expression` of a loop reads the value of the last step of its body. It is a
     warning if the step names `degrade` in its stages or sets `on_degraded: accept`, and an info with the
-    default ladder.
+    default ladder. It is also an info if KEY is a field of an event that is not `required`: prose becomes an event
+    without it.
 
     ## Why is this bad
 
@@ -261,7 +263,8 @@ class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
             for read in reads:
                 by_name.setdefault(read.step or "", set()).add(path)
         for located, step, known in subject.agent_steps():
-            if not _may_degrade(step, known) or (known.contract is None and known.type_name is None):
+            degrades, optional = _may_degrade(step, known), _optional_fields(known)
+            if not optional and (not degrades or (known.contract is None and known.type_name is None)):
                 continue  # without a contract, its value is a string in any case
             wanted = step.on_degraded == "accept" or step.processing.stages is not None
             receiver, handed = _receiver(subject.outline, located)
@@ -270,12 +273,15 @@ class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
                 keys = [_key(read, step.name) for read in reads]
                 if reader is receiver:
                     keys = [*keys, *map(_previous_key, handed)]
-                key = next((found for found in keys if found is not None), None)
+                key = next((found for found in keys if found is not None and (degrades or found in optional)), None)
                 if key is None:
                     continue
                 message = f"step {located.name!r} may degrade to text, but step {reader.name!r} reads its {key!r}"
                 cure = "" if wanted else "; set `on_degraded: fail` there"
                 key_node = located.node.members.get("on_degraded") or located.node.members.get("name") or located.node
+                if key in optional:
+                    message = f"the event of step {located.name!r} may lack {key!r}, which step {reader.name!r} reads"
+                    cure, key_node = "; list it under `required`", located.node.members["contract"]
                 severity = Severity.WARNING if wanted else Severity.INFO
                 yield self.finding(f"{message}{cure}", span_of(key_node), step=located.name, severity=severity)
                 break
@@ -287,6 +293,13 @@ def _may_degrade(step: Step, known: Facts) -> bool:
     if step.fallback is not None:  # the fallback runs instead, unless text is accepted
         return step.on_degraded == "accept"
     return step.on_degraded != "fail"
+
+
+def _optional_fields(known: Facts) -> frozenset[str]:
+    """Return the fields of an event that it lacks if its reply had none: those that are neither required nor typed."""
+    if not isinstance(known.contract, EventContract):
+        return frozenset()
+    return frozenset(known.contract.fields).difference(known.contract.required, WELL_KNOWN)
 
 
 def _receiver(outline: Outline, located: Located) -> tuple[Located | None, tuple[Read, ...]]:

@@ -638,8 +638,8 @@ def _own_writes(step: PipelineStep, settlement: Settlement[Any], name: str) -> l
         members = members_of(value)
         if members is None:
             raise UsageError(
-                f"step {name!r} has updates_context, but its value is {kind_of(value)}, not "
-                "a mapping; set sink_to, or wrap the value"
+                f"step {name!r} has updates_context, but its value is {kind_of(value)}, not a mapping; set sink_to, "
+                "give its agent an output_schema, or wrap the value with wrap_dict"
             )
         writes += members
     if step.sink_to is not None:

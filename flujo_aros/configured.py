@@ -94,7 +94,7 @@ def _rejecting_unknown(make: Callable[..., Any], cls: type) -> Callable[..., Any
 
 
 def _methods_with(cls: type, name: str) -> list[str]:
-    """Return the public methods of a class that take an option of this name."""
+    """Return the public methods of a class that take an option with this name."""
     found = [(each, made) for each, made in vars(cls).items() if not each.startswith("_") and inspect.isfunction(made)]
     return [each for each, made in found if name in inspect.signature(made).parameters]
 

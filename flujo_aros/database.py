@@ -258,7 +258,7 @@ def _keep_private(file: Path, noun: str) -> None:
         if all(closed):
             return
     if os.name != "nt" and file.stat().st_mode & stat.S_IROTH:
-        _log.warning("every user of this machine can read the %s %s: chmod 600 makes it private", noun, file)
+        _log.warning("every user on this machine can read the %s %s: chmod 600 makes it private", noun, file)
 
 
 def _log_ahead(connection: sqlite3.Connection, deadline: float) -> None:

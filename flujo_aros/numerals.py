@@ -22,7 +22,7 @@ MULTIPLES: Final = {"dozen": 12.0, "hundred": 100.0, "thousand": 1e3, "million":
 
 
 def numbers_in(words: Iterable[str], also: Mapping[str, float] = MappingProxyType({})) -> Iterator[float]:
-    """Yield the numbers that are written in words in lower case, each as a whole. `also` has more words for numbers.
+    """Yield the numbers that are written in words in lower case, each as a whole. `also` adds words for numbers.
 
     >>> [*numbers_in("thirty six of two hundred and five or one thousand twelve".split())]
     [36.0, 205.0, 1012.0]

@@ -678,11 +678,11 @@ class Loading:
         self.note(place, f"{what} would import {module}, which is not allowed; {cure}")
 
     def has_step(self, name: str) -> bool:
-        """Return whether a step of this name has been loaded."""
+        """Return whether a step with this name has been loaded."""
         return any(each.name.rpartition("/")[2] == name for each in self.located)
 
     def lacks_module(self, name: str) -> bool:
-        """Return whether there is no module of this name, neither installed nor next to the blueprint."""
+        """Return whether there is no module with this name, neither installed nor next to the blueprint."""
         return module_file(name) is None and self._file_of(name) is None
 
     def _file_of(self, module: str) -> str | None:
@@ -694,7 +694,7 @@ class Loading:
         return None if file is None or "." in module or not file.is_file() or is_other else os.path.relpath(file)
 
     def inside(self, name: str) -> Path | None:
-        """Return the file with this name if it is inside the folder of the blueprint after resolving links, or None."""
+        """Return the file with this name if it is inside the blueprint's folder once links are resolved, or None."""
         folder = self.folder.resolve() if self.folder and "\0" not in name else None
         file = (folder / name).resolve() if folder else None
         return file if folder and file and file.is_relative_to(folder) else None

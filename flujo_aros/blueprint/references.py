@@ -193,7 +193,7 @@ def checks_of(loading: Loading, node: Node) -> tuple[Check, ...]:
 
 
 def _listed(loading: Loading, node: Node, table: str, name: str) -> Target | None:
-    """Return the agent or import of this name at the top of the blueprint."""
+    """Return the agent or import with this name at the top of the blueprint."""
     known: Collection[str] = loading.agents if table == "agents" else loading.imports
     if name not in known:
         cure = "describe it" if table == "agents" else "name the file"

@@ -38,9 +38,9 @@ class Revalidates(Protocol):
 def judge(value: T, checks: Sequence[Check], contract: Revalidates | None) -> Judgement[T]:
     """Run all checks; return the value, their issues and their changes.
 
-    `ValueError` and `AssertionError` of a check become issues, as with pydantic's validators. Raises `TypeError` if the
-    contract rejects the value that a check returns in place of another, and `UsageError` for an async check, which
-    cannot be awaited here.
+    `ValueError` and `AssertionError` raised by a check become issues, as with pydantic's validators. Raises `TypeError`
+    if the contract rejects the value that a check returns in place of another, and `UsageError` for an async check,
+    which cannot be awaited here.
     """
     plan = _judging(value, checks, contract)
     try:

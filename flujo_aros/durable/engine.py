@@ -515,7 +515,8 @@ class Durable:
         return DurableHandle(self, run_id)
 
     def answer(self, row: RunRow, value: Any, *, here: bool = False) -> None:
-        """Continue a paused run with an answer, on any worker. Raises `UsageError` if it does not wait for one."""
+        """Continue a paused run with an answer, on any worker. Raises `UsageError` if the run is not waiting for
+        one."""
         if row.status != "paused":
             raise not_waiting(row.run_id, row.status)
         if not self._continue(row, here=here, answer={"value": value}, takeovers=0):

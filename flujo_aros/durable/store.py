@@ -335,11 +335,11 @@ class Store:
             return self.row(connection, find_run(connection, RUNS.c.run_id, RUNS.c.created, run_id, where))
 
     def row(self, connection: sa.Connection, run_id: str) -> RunRow:
-        """Return the run of exactly this id, as this transaction sees it."""
+        """Return the run with exactly this id, as this transaction sees it."""
         return _intact(self._rows(connection, RUNS.c.run_id == run_id)[0])
 
     def find(self, run_id: str) -> RunRow | None:
-        """Return the run of exactly this id."""
+        """Return the run with exactly this id."""
         with self.connection() as connection:
             found = self._rows(connection, RUNS.c.run_id == run_id)
         return _intact(found[0]) if found else None

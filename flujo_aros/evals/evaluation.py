@@ -344,8 +344,8 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
     """Run a pipeline on cases, and compare each output with the expected one.
 
     `match` selects the comparison; `check` is an expression over `output`, `expected` and `input` that must also be
-    true, and a case may have its own. `judge` decides about outputs that the comparison finds wrong: the name of a
-    model, or a pipeline that takes `{"input", "output", "expected"}` and returns `{"right": …, "why": …}`.
+    true, and a case may have its own. `judge` has the last word on outputs that the comparison finds wrong: the name of
+    a model, or a pipeline that takes `{"input", "output", "expected"}` and returns `{"right": …, "why": …}`.
 
     `cache` stores replies for later evaluations. `record` collects the replies of this one; with `replies`, another
     pipeline is evaluated on them without any model call. `limits` are limits per minute for each provider. `max_cost`,

@@ -199,7 +199,7 @@ def with_named_content(value: object, folder: Path) -> object:
     "https://…/a.png"}`.
 
     Any other kind of file is replaced by its text. Files are looked up only in `folder`, because rows may come from
-    anyone and a model must not see other files of this machine. Raises `UsageError`.
+    anyone and a model must not see other files on this machine. Raises `UsageError`.
 
     >>> with_named_content({"question": "Who?", "photo": {"$url": "https://example.com/a.png"}}, Path("."))["question"]
     'Who?'

@@ -89,7 +89,7 @@ class ModelSource(Protocol):
     """Provides the models that a pipeline names, including the models of providers (for tests and routing)."""
 
     async def model(self, name: str) -> Model:
-        """Return the model of this name, ready for requests."""
+        """Return the model with this name, ready for requests."""
         ...
 
 

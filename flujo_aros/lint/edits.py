@@ -217,8 +217,8 @@ class Editor:
         return (replace(edits[0], text=edits[0].text + "".join(joined)), *edits[1:])
 
     def unwrap(self, holder: Node, name: str) -> tuple[Edit, ...]:
-        """Write the mapping under the only key of a mapping in its place, with that key as its `name`; no edit if they
-        are in another form.
+        """Replace a mapping with one key by the mapping under that key, with the key as its `name`; no edit if they are
+        in another form.
         """
         inner, start = holder.members[name], self.key(holder, name)
         at, end = self.start(inner), self.end(inner)

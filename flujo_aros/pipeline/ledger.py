@@ -304,7 +304,8 @@ class RunLedger:
         return tuple(slot for slot in self._slots.values() if slot.settled)
 
     def excuse(self, scope: str, by: str, *, only: StepStatus | None = None) -> None:
-        """Excuse the step of this name and its nested steps if they ended with this status, except for `by` itself."""
+        """Excuse the step with this name and its nested steps if they ended with status `only`, except for `by`
+        itself."""
         for name, slot in self._slots.items():
             inside = name == scope or name.startswith(f"{scope}/")
             if inside and name != by and slot.settled and only in (None, slot.result.status):

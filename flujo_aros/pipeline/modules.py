@@ -48,7 +48,7 @@ class _NamedFiles(MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002 - the signature of importlib
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """Return the module in the file of this name."""
+        """Return the module in the file with this name."""
         file = self.files.get(fullname)
         return None if file is None else spec_from_file_location(fullname, file)
 
@@ -223,7 +223,7 @@ class Imported:
 
 
 def imported_module(name: str, cure: str = "install it, or name its folder with --path (in Python: sys.path)") -> Any:
-    """Return the module of this name. Raises `UsageError` whatever its code raises, `SystemExit` included, or if it is
+    """Return the module with this name. Raises `UsageError` whatever its code raises, even `SystemExit`, or if it is
     missing, with the `cure` for that.
     """
     try:

@@ -410,7 +410,7 @@ def _is_form(word: str, known: str) -> bool:
 def other_kind_in(before: str, behind: str, expected: Callable[[], Kind]) -> str | None:
     """Return the sentence before or after an object that says that its document is not of the expected kind, or None.
 
-    Without a name for the kind, the sentence, or the next one, has to admit that the answer was made of it anyway.
+    Without a name for the kind, the sentence, or the next one, must admit that the answer was made from it anyway.
 
     >>> def invoice():
     ...     return Kind(frozenset(["invoice"]))

@@ -146,7 +146,7 @@ class Coercion:
         """The alternatives being tried, and their locations; the fields that they declare there apply to each of
         them."""
         self.kept: Path = None
-        """The location of the last member that is not declared but allowed."""
+        """The location of the last member that is undeclared but allowed."""
         self.work = max(_LEAST_WORK, len(self.text)) * (_WORK_FOR_EACH_NODE // 8)
 
     # --- one value --------------------------------------------------------------------------------------------

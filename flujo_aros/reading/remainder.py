@@ -93,7 +93,7 @@ class Answer:
         return Kind.of(self.shape, lambda name: any(part not in (None, "", 0) for part in self.held(name)))
 
     def held(self, name: str) -> list[Any]:
-        """Return the scalars under the keys of this name."""
+        """Return the scalars under the keys with this name."""
         return self.leaves.get(fold(name), [])
 
 

@@ -88,7 +88,7 @@ _INCH: Final = expression(r"(?<![\w-])\d+(?:[./]\d+)?\Z")
 
 
 class Surroundings(NamedTuple):
-    """The position of a string: `role` is key, member or element, `shape` that of the container, `depth` its
+    """The position of a string: `role` is key, member or element, `shape` that of the container, and `depth` its
     nesting."""
 
     text: str

@@ -195,5 +195,5 @@ def test_a_journal_in_a_folder_of_the_user_keeps_its_permissions_and_is_warned_a
     with Journal(file):
         assert stat.S_IMODE(file.stat().st_mode) == 0o644
     assert warnings_of(caplog) == [
-        f"every user of this machine can read the journal {file}: chmod 600 makes it private"
+        f"every user on this machine can read the journal {file}: chmod 600 makes it private"
     ]

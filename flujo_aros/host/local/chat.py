@@ -51,7 +51,7 @@ def profile_of(facts: ServerFacts) -> OpenAIModelProfile:
 
 
 class LocalChatModel(OpenAIChatModel):
-    """A chat model on a llama.cpp server of this machine.
+    """A chat model on a llama.cpp server on this machine.
 
     Errors are pydantic-ai's own classes with one plain sentence: a prompt longer than the context is a
     `ModelContextWindowExceededError`, a schema that llama.cpp cannot turn into a grammar a `ModelRequestRejectedError`,

@@ -71,7 +71,10 @@ def test_steps_that_are_not_in_one_list_are_a_type_error_that_shows_how_to_write
         (lambda: call("a") >> AGENT, 'is not a step; Step("name", agent) makes one of an agent'),
         (lambda: call("a") >> Call, "Call is not a step; it is a class, which needs its arguments"),
         (lambda: Step("a", agent="test:model"), "must be an AgentSpec or an Agent, not 'test:model'"),
-        (lambda: Step("a", agent=AGENT, contract=int, processing=Processing(schema=SCHEMA)), "use only one of them"),
+        (
+            lambda: Step("a", agent=AGENT, contract=int, processing=Processing(schema=SCHEMA)),
+            "both define the value; use only one",
+        ),
         (
             lambda: Processing(enforcement="of"),
             "enforcement must be one of off, validate, repair, validate+repair, not 'of'",

@@ -408,7 +408,7 @@ class _Tally:
     def _is_settled(self, top: int, rival: int, cast: int) -> bool:
         """Return whether further readings can change neither the winner nor whether it has enough votes.
 
-        `rival` is the number of votes that another value can still reach, `cast` the maximum number of votes.
+        `rival` is the number of votes that another value can still reach, and `cast` the maximum number of votes.
         """
         if not self.left:
             return True

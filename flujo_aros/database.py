@@ -187,7 +187,7 @@ def find_run(connection: Connection, ids: Column[str], newest: Column[float], ru
 
 
 SHORTEST_PREFIX: Final = 4
-"""The minimum length of a prefix that names a run: a typing error must not reach another one."""
+"""The minimum length of a prefix that names a run: a typing error must not reach another run."""
 _SHOWN_MATCHES: Final = 5
 _LOCK: Final = 4_711_042
 """The key of the advisory lock that guards the creation of tables in PostgreSQL."""

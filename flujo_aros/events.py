@@ -114,7 +114,7 @@ NEVER_STARTED: Final = "an earlier step ended the run"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished(_Emitted):
-    """A pipeline ended; `status` is the status of the `RunResult`, `output` its result if it completed."""
+    """A pipeline ended; `status` is the status of the `RunResult`, and `output` its result if it completed."""
 
     run_id: str
     pipeline: str

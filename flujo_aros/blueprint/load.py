@@ -116,9 +116,9 @@ def _belongs_to_step(node: Node) -> bool:
 @dataclass(frozen=True, slots=True)
 class Inspected:
     """Everything known about a blueprint, valid or not. `pipeline` is None if there are `findings`. `steps` has every
-    step, nested ones included, in the order of the text; `agents` the position of each agent by name; `modules` that of
-    each module that would be imported. `warnings` are about keys without effect, `unset` about environment variables
-    that the blueprint needs and that are not set.
+    step, nested ones included, in the order of the text; `agents` the position of each agent by name, and `modules`
+    that of each module that would be imported. `warnings` are about keys without effect, and `unset` about environment
+    variables that the blueprint needs and that are not set.
     """
 
     root: Node
@@ -378,7 +378,7 @@ def _load_import(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipel
             loading.warnings += inner.warnings
             loading.modules = inner.modules | loading.modules
     if not isinstance(node.value, str):
-        loading.note(node.place, f"an import is the path of a blueprint, not {node.plain()!r}")
+        loading.note(node.place, f"an import must be the path of a blueprint, not {node.plain()!r}")
         return None
     file = _file(loading, node, node.value)
     if file is None:

@@ -81,8 +81,8 @@ def per_minute(options: Limits | Worker, models: Collection[str] = ()) -> dict[s
 
 
 def _may_be_of(provider: str, model: str) -> bool:
-    """Return whether a limit of this provider may apply to the model: `openai` for `openai-responses:o3`, `google` for
-    `google-gla:gemini-2.5-pro`.
+    """Return whether a limit of this provider may apply to the model: `openai` for `openai-responses:o3`, and `google`
+    for `google-gla:gemini-2.5-pro`.
     """
     family = provider.partition("-")[0]
     return family in re.split("[-/]", model.partition(":")[0]) or (provider == "compatible-server" and "@http" in model)
@@ -276,7 +276,7 @@ def given_contract(
     payload (`tagged:result`). Modules that are not installed may be in `folders`. `option` is the one that names the
     schema.
 
-    Raises `UsageError` if either cannot be loaded, `ContractError` if it cannot be compiled.
+    Raises `UsageError` if either cannot be loaded, and `ContractError` if it cannot be compiled.
     """
     if where is None:
         if schema is None:
@@ -324,7 +324,7 @@ def _make_deps(found: Any, reference: str) -> Any:
         inspect.signature(found).bind()
     except TypeError as error:
         raise UsageError(
-            f"--deps {reference} must need no arguments, since it is called without any: {error}"
+            f"--deps {reference} must not require arguments, since it is called without any: {error}"
         ) from error
     except ValueError:  # a builtin without a signature
         pass
@@ -376,7 +376,7 @@ def _parsed_schema(text: str, name: str, option: str) -> dict[str, Any] | bool:
     if isinstance(schema, bool):
         return schema
     if not is_dict(schema):
-        raise UsageError(f"{option} {name!r}: a JSON Schema is an object, not {type(schema).__name__}")
+        raise UsageError(f"{option} {name!r}: a JSON Schema must be an object, not {type(schema).__name__}")
     try:
         require_keywords(compile_schema(schema).values)
     except ContractError as error:

@@ -245,7 +245,7 @@ class _Batch:
     def keep(self, rows: CaseFile, done: Mapping[str, Done]) -> set[str]:
         """Count the rows that do not run again, and return their keys.
 
-        Raises `UsageError` for a row whose result would belong to another one, because lines moved or were rewritten.
+        Raises `UsageError` for a row whose result would belong to another row, because lines moved or were rewritten.
         """
         kept: set[str] = set()
         for row in rows if done else ():

@@ -42,7 +42,7 @@ several: Final = partial(option, default=())
 
 
 def run_ids(ctx: Any, incomplete: str) -> Iterator[tuple[str, str]]:
-    """Yield the ids in the journal for the completion of a shell, newest first, each with the name of its pipeline."""
+    """Yield the ids in the journal for shell completion, newest first, each with the name of its pipeline."""
     from flujo_aros.settings import DEFAULT_JOURNAL, OFF, read_settings  # imported here: help needs no settings
 
     which = "WHERE status = 'paused'" if ctx.info_name == "resume" else ""
@@ -90,8 +90,8 @@ def _stored(url: str, query: str, **values: str) -> list[tuple[str, str]]:
 
 
 def rule_codes(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Yield the codes of the rules of `aros lint` for the completion of a shell, each with what its rule finds. They
-    begin as typed, in upper or lower case.
+    """Yield the codes of the rules of `aros lint` that begin as typed, in upper or lower case, each with what its rule
+    finds, for shell completion.
 
     They are read from the source of the rules, since a shell cannot wait for the import of the linter.
     """

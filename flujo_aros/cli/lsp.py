@@ -255,7 +255,7 @@ class _Node:
 class Cursor:
     """The position of a line in a YAML document that may be incomplete, by indentation.
 
-    `owner` is the key or item whose mapping the line belongs to, `key` the key on the line, if it has one.
+    `owner` is the key or item whose mapping the line belongs to, and `key` the key on the line, if it has one.
     """
 
     owner: _Node

@@ -382,7 +382,7 @@ class EventContract(JsonContract[Event]):
     def model(self) -> type[Event]:
         """The event as a strict pydantic model, for a provider or a client that enforces a schema.
 
-        `kind` is a literal of the kinds, `text` and the further fields are required; `winner` and `scores`
+        `kind` is a literal of the kinds, and `text` and the further fields are required; `winner` and `scores`
         are typed and optional.
         """
         model = event_model(self.kinds, self.fields)

@@ -368,7 +368,8 @@ _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
 
 
 def compile_shape(schema: JsonSchema, *, drops: bool = False) -> Shape:
-    """Return the shape of a JSON Schema. Takes time linear in the schema; reference loops become loops of shapes.
+    """Return the shape of a JSON Schema. Takes time linear in the size of the schema; reference loops become loops of
+    shapes.
 
     `drops` means that the validator drops undeclared keys of an object unless the schema allows them. Raises
     `ContractError` for invalid `x-aros` hints.

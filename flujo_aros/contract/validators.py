@@ -295,7 +295,7 @@ def reject_exponential(schema: dict[str, Any]) -> None:
     """Raise `ContractError` for a schema that would take a validator exponential time at one location of a value.
 
     A `$ref` that leads back to itself at the same location has no effect there, as in jsonschema-rs. Trees and
-    other schemas that recur one level deeper are fine. Takes time linear in the schema.
+    other schemas that recur one level deeper are fine. Takes time linear in the size of the schema.
     """
     references = References(schema)
     nodes = {id(node): node for node in objects_in(schema)}

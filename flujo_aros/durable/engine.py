@@ -471,7 +471,7 @@ class Durable:
         together. `connection` is an SQLAlchemy connection to that database; call `prepare()` before its transaction
         begins.
 
-        Raises `UsageError` if the database was not prepared, or the connection is to another one.
+        Raises `UsageError` if the database was not prepared, or the connection is to a different one.
         """
         if self._client is None:
             raise UsageError("the durable database is not open: call durable.prepare() before the transaction begins")

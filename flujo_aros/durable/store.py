@@ -29,7 +29,7 @@ from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.results import RecordedStep
 
 FORMAT: Final = 2
-"""The format of our rows, `RecordedStep` and `PausedRun` included. A database with another one was written by an
+"""The format of our rows, `RecordedStep` and `PausedRun` included. A database with a different one was written by an
 earlier or later release, and is refused."""
 RowT = TypeVar("RowT")
 Rows: TypeAlias = Sequence[Mapping[str, Any]]

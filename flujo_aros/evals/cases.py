@@ -305,8 +305,8 @@ def _without_input(found: Mapping[str, Any]) -> str | None:
 def parse_json(text: str) -> Any:
     """Return the value of JSON that a person wrote as an input.
 
-    Raises `ValueError` for a duplicate key and for a number too large for a float, `RecursionError` for JSON that is
-    nested too deeply; `json_error` words them.
+    Raises `ValueError` for a duplicate key and for a number too large for a float, and `RecursionError` for JSON that
+    is nested too deeply; `json_error` words them.
 
     >>> parse_json('{"subject": "Invoice"}')
     {'subject': 'Invoice'}

@@ -368,7 +368,7 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
             raise UsageError(case.error)
         case.live_input()  # a missing file stops an evaluation before its first call
     if callable(judge):
-        raise UsageError("judge is the name of a model, or a step: write Call('judge', FUNCTION) for a function")
+        raise UsageError("judge must be the name of a model, or a step: write Call('judge', FUNCTION) for a function")
     if judge is not None and not isinstance(judge, Runner):
         judge = Runner(judge_by(judge) if isinstance(judge, str) else judge)
     task = _Evaluating(

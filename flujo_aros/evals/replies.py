@@ -1,4 +1,4 @@
-"""Recorded replies: a cache in a file, and replies of one evaluation that another one reuses."""
+"""Recorded replies: a cache in a file, and replies of one evaluation that another reuses."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class _Kept:
 
 
 class Replies:
-    """The replies of one evaluation, in memory, to be used by another one.
+    """The replies of one evaluation, in memory, for use by another.
 
     `evaluate(…, record=replies)` fills it, `evaluate(…, replies=replies)` uses it and makes no model call.
     """

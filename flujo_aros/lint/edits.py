@@ -451,8 +451,8 @@ def _lines(text: str) -> Sequence[str]:
 
 
 class Severity(StrEnum):
-    """The severity of a finding: with an `error` the blueprint does not run, a `warning` is a likely problem, `info` a
-    recommendation."""
+    """The severity of a finding: with an `error` the blueprint does not run, a `warning` is a likely problem, and
+    `info` is a recommendation."""
 
     ERROR = "error"
     WARNING = "warning"

@@ -36,8 +36,8 @@ Path: TypeAlias = tuple[str | int, ...]
 
 class Loss(NamedTuple):
     """One keyword of a schema that a provider does not enforce. `path` leads to the schema with the keyword, as keys
-    and indexes. `dropped` means that it is not sent, `rejected` that it makes the call fail, `unenforced` that it keeps
-    the provider from enforcing the schema.
+    and indexes. `dropped` means that it is not sent, `rejected` that it makes the call fail, and `unenforced` that it
+    keeps the provider from enforcing the schema.
     """
 
     path: Path

@@ -47,7 +47,8 @@ BodyCall: TypeAlias = Callable[[], Awaitable[BodyResult]]
 class FanOut:
     """The results of concurrent bodies by index, without any that paused, was cancelled or never started.
 
-    `first_failed` is the index of the body that was the first to fail, `pause` the pause of the first body that paused.
+    `first_failed` is the index of the body that was the first to fail, and `pause` is the pause of the first body that
+    paused.
     """
 
     results: dict[int, BodyResult] = field(default_factory=dict[int, BodyResult])

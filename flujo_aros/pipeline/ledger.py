@@ -57,8 +57,8 @@ class PauseRun(Exception):
     """Raised by a step that must wait for a person: the run settles as paused and can be resumed with an answer.
 
     `input_schema` is the JSON Schema that the answer must satisfy, `deferred` is the state that the step needs to
-    continue, `rejected` means that the answer was not accepted. `step` is filled in by the run; `excused` is as in a
-    `Settlement`.
+    continue, and `rejected` means that the answer was not accepted. `step` is filled in by the run; `excused` is as in
+    a `Settlement`.
     """
 
     def __init__(

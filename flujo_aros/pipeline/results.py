@@ -131,7 +131,7 @@ class StepResult(Generic[T_co]):
 
     @property
     def nested(self) -> bool:
-        """Whether the step ran inside another one."""
+        """Whether the step ran inside another step."""
         return "/" in self.name
 
     @property
@@ -330,7 +330,7 @@ class PausedRun(Strict):
         """
         if not isinstance(cast("object", saved), Mapping):
             advice = "; pass json.loads(…) of it" if isinstance(saved, (str, bytes)) else ""
-            raise UsageError(f"the state of a paused run is a mapping, not {short_value(saved)}{advice}")
+            raise UsageError(f"the state of a paused run must be a mapping, not {short_value(saved)}{advice}")
         version = saved.get("version")
         if isinstance(version, int) and version != _VERSION:
             earlier = "answer the run with that release, or start it again"

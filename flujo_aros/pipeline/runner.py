@@ -543,7 +543,7 @@ def _secrets_in(pipeline: Pipeline) -> Iterator[str]:
 
 
 def _run_alone(start: Callable[[], Awaitable[RunResult[T_co]]], name: str) -> RunResult[T_co]:
-    """Return the result of a run in an event loop of its own. Raises `UsageError` inside another one."""
+    """Return the result of a run in an event loop of its own. Raises `UsageError` inside a running one."""
     if _loop_is_running():
         raise UsageError(f"{name}_sync cannot run inside an event loop; write `await runner.{name}(...)` instead")
     results: list[RunResult[T_co]] = []

@@ -64,13 +64,13 @@ class Work:
         self.size = 0
 
     def did(self, amount: int) -> None:
-        """Count work, in characters. Raises if the limit is exceeded."""
+        """Count work, in characters. Raises an error if the limit is exceeded."""
         self.done += amount
         if self.done > _MAX_WORK:
             raise jinja2.TemplateRuntimeError("the template does too much work; prepare the data in a callable step")
 
     def written(self, amount: int) -> None:
-        """Count output, in characters. Raises if the limit is exceeded."""
+        """Count output, in characters. Raises an error if the limit is exceeded."""
         self.size += amount
         if self.size > MAX_OUTPUT_CHARS:
             message = f"the template renders to more than {MAX_OUTPUT_CHARS} characters; shorten it with `| truncate`"
@@ -387,8 +387,8 @@ _TOO_DEEP: Final = "the template is nested too deeply"
 
 class InputTemplate(Source):
     """The `input` of a step, compiled. Two templates with the same source are equal. `reads` has every reference to a
-    name with its position, `references` the referenced steps. Raises `TemplateError` immediately for an error in the
-    source; `where` describes the input in every message.
+    name with its position, and `references` the referenced steps. Raises `TemplateError` immediately for an error in
+    the source; `where` describes the input in every message.
 
     >>> InputTemplate("Dear {{ input.name }}").text({"input": {"name": "Ann"}})
     'Dear Ann'

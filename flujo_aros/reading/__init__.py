@@ -26,6 +26,6 @@ preview, and which parts of it are final. At the end, the same loop reads the co
 as that of `read`.
 
 Invariants, and the code that enforces each: reading never raises for any text (`parser.Parser.parse`, `read`), takes
-time linear in it (a budget in `Search`, bounded lookahead in `grammar`), reports every difference from it as a repair
-(`coerce`, `Search._accept`), and changes nothing final without a restart (`partial.JsonPreview`).
+time linear in its length (a budget in `Search`, bounded lookahead in `grammar`), reports every difference from it as a
+repair (`coerce`, `Search._accept`), and changes nothing final without a restart (`partial.JsonPreview`).
 """

@@ -780,7 +780,7 @@ def _words_of(field: Field) -> Sequence[str]:
 
 
 def _facts(answer: Tagger) -> frozenset[str]:
-    """Return classes for what the answer lacks: `FILLED` if no field is empty, `BLANK` if it has nothing but empty
+    """Return classes for what the answer lacks: `FILLED` if no field is empty, and `BLANK` if it has nothing but empty
     texts and zeros.
     """
     fields = answer.fields

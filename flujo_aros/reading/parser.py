@@ -8,7 +8,8 @@ The invariant of this module: every deviation from JSON is logged, with its risk
 and text that can be read in more than one way is a `Failure`. Values are never completed, dropped or made up: that
 would be LOSSY.
 
-Work is linear in the text: each lookahead is bounded by a constant, or happens at most a fixed number of times.
+The work is linear in the length of the text: each lookahead is bounded by a constant, or happens at most a fixed number
+of times.
 
 The same parser reads complete text (`parse`) and text that still grows (`resume`). In growing text it stops before the
 first token that more text could change, and continues from there when more has arrived.

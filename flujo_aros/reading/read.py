@@ -148,7 +148,7 @@ def reject_too_large(text: str, length: int, limits: Limits) -> Rejected:
 
 
 def check_options(text: object, options: Mapping[str, object]) -> None:
-    """Raise `UsageError` for a wrong text or option, `TypeError` for an unknown option."""
+    """Raise `UsageError` for a wrong text or option, and `TypeError` for an unknown option."""
     if not isinstance(text, str):
         raise UsageError(f"the text of a reply must be a str, not {type(text).__name__}")
     for name, value in options.items():

@@ -279,7 +279,7 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], answer: Answer) 
     """Return evidence in the surrounding text that the value is not the answer, or None if all of it is harmless.
 
     `others` are the positions of other values, whose own text is not prose. `value` returns the JSON value if it is
-    needed for a comparison. Takes time linear in the text.
+    needed for a comparison. Takes time linear in the length of the text.
     """
     found = _evidence_beside(text, chosen, others)
     if not others and "##" in text:

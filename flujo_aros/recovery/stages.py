@@ -452,7 +452,7 @@ class Extract(Rung):
     """The maximum length of the prompt."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Skip the stage without a schema, or if the text was written with that schema enforced."""
+        """Skip the stage if there is no schema, or the text was written with that schema enforced."""
         if not task.contract.json_schema:
             return "there is no schema that says what to extract"
         if past.was_enforced and self.model is None:
@@ -462,7 +462,7 @@ class Extract(Rung):
         return _why_beyond_repair(past.spoken, task)
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
-        """Make one request about the available text; if there is none, make another one before it."""
+        """Make one request about the available text; if there is none, make another request first."""
         source, attempt = past.spoken, 1
         if source.reason not in _HOLDS_AN_ANSWER or not source.text.strip():
             reply = yield Ask(
@@ -661,7 +661,7 @@ def _patch(
 
 
 def _wrong(failing: Rejected, draft: Draft, schema: dict[str, Any]) -> dict[str, Place]:
-    """Return the wrong values of a draft by path, without those inside another one."""
+    """Return the wrong values of a draft by path, without those inside another wrong value."""
     found: dict[str, Place] = {}
     for issue in failing.issues:
         place = place_of(issue.path)

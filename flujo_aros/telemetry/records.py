@@ -148,7 +148,8 @@ class _OfStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalNote(_OfStep):
-    """Data that a step reported besides its value: `note` is `agreement` or `ensemble`, `data` its plain JSON."""
+    """Data that a step reported besides its value: `note` is `agreement` or `ensemble`, and `data` is its plain
+    JSON."""
 
     note: str
     data: Annotated[dict[str, Any], _MASKED]

@@ -87,7 +87,7 @@ def test_tools_receive_the_value_or_the_result_of_the_function_or_class(aros: Ar
         ("shop:later", "--deps shop:later is async"),
         (
             "shop:of",
-            "--deps shop:of must need no arguments, since it is called without any: missing",
+            "--deps shop:of must not require arguments, since it is called without any: missing",
         ),
         ("shop", "--deps 'shop': write module:name, or FILE.py:name"),
         ("shop:wrong", "--deps shop:wrong cannot be called: it raised KeyError (shop.py, line 33): 'no database'"),

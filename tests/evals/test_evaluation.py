@@ -516,7 +516,10 @@ def test_it_runs_inside_a_loop() -> None:
     ("options", "words"),
     [
         ({"match": "feilds"}, "match must be 'exact' or 'fields', not 'feilds'"),
-        ({"judge": len}, r"judge is the name of a model, or a step: write Call\('judge', FUNCTION\) for a function"),
+        (
+            {"judge": len},
+            r"judge must be the name of a model, or a step: write Call\('judge', FUNCTION\) for a function",
+        ),
         ({"concurrency": 0}, "concurrency must be at least 1, not 0"),
     ],
 )

@@ -183,10 +183,10 @@ def test_another_pipeline_is_rejected():
 def test_a_state_that_is_still_text_is_refused_with_what_to_pass(packed: Callable[[Any], Any]) -> None:
     state = paused_state(Runner(Pipeline([Ask("sure")])).run_sync())
     with pytest.raises(
-        UsageError, match=r"the state of a paused run is a mapping, not .*; pass json\.loads\(…\) of it"
+        UsageError, match=r"the state of a paused run must be a mapping, not .*; pass json\.loads\(…\) of it"
     ):
         Runner(Pipeline([Ask("sure")])).resume_sync(packed(state), "yes")
-    with pytest.raises(UsageError, match="the state of a paused run is a mapping, not 3"):
+    with pytest.raises(UsageError, match="the state of a paused run must be a mapping, not 3"):
         Runner(Pipeline([Ask("sure")])).resume_sync(3, "yes")  # type: ignore[arg-type]  # the mistake
 
 

@@ -55,7 +55,7 @@ class LocalChatModel(OpenAIChatModel):
 
     Errors are pydantic-ai's own classes with one plain sentence: a prompt longer than the context is a
     `ModelContextWindowExceededError`, a schema that llama.cpp cannot turn into a grammar a `ModelRequestRejectedError`,
-    a server that exited a `ModelConnectionError`.
+    and a server that exited a `ModelConnectionError`.
     """
 
     def __init__(self, server: LocalServer, facts: ServerFacts) -> None:

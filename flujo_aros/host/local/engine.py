@@ -151,7 +151,7 @@ class LocalServer:
         return True
 
     def kill(self) -> None:
-        """Kill the process immediately; it has no state to save. Returns immediately."""
+        """Kill the process without waiting for it; it has no state to save."""
         self._process.kill()
 
     async def stop(self) -> None:

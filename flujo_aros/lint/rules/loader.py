@@ -49,8 +49,8 @@ class UnreadableYaml(LoaderRule, code="YAML-PARSE", about=Code.UNREADABLE):
 
     ## What it does
 
-    Finds files that are not valid YAML, or use YAML that a blueprint may not use: duplicate keys, Python tags, more
-    than one document, or text that is not UTF-8.
+    Finds files that are not valid YAML, or use YAML features that blueprints do not allow: duplicate keys, Python tags,
+    more than one document, or text that is not UTF-8.
 
     ## Why is this bad
 

@@ -14,7 +14,7 @@ brackets at its end (`"[truncated]"`). Dots in speech and in titles are pauses.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from flujo_aros.reading import phrases
 from flujo_aros.reading.grammar import SENTENCE, expression
 from flujo_aros.reading.lexicon import Lexicon
 from flujo_aros.reading.phrases import Phrases, word_set
+from flujo_aros.reading.scalars import name_words
 
 _WORDS: Final = {
     "MORE": """next_few the_next still todavía ancora wciąż a_lot_more ones else d'autres d'altri このほか latere
@@ -83,6 +84,7 @@ _WORDS: Final = {
     "REPEAT": """repeat repeats repeated wiederholen répéter repetir ripetere herhalen powtórz* повтор* tekrarla*
         繰り返 반복""",
     "HERE": "在此 ここに here_go here hier ici aquí qui aqui tutaj здесь сюда buraya burada 这里 此处 ここ 여기",
+    "INTRO": "voici ecco oto вот işte 以下 次の 次は 다음은 below",
     "THERE": """there_is there_are there's es_gibt gibt_es il_y_a il_reste hay quedan ci_sono c'è existem há er_zijn
         er_staan jest są есть var 有 あります あり 있습니다 있""",
     "LOC": "in on at from within dans im auf nel nella sul nas nos em op w na в на в_абзацах",
@@ -551,22 +553,61 @@ def omission_in(text: str, *, listed: bool = True, before: bool = False) -> str 
 
 
 def announces_more(label: str, value: object) -> bool:
-    """Return whether the words before a value announce more items than its only list has: `Here are all five:`.
+    """Return whether the words before a value announce more items than its only list has: `Here are all five:`,
+    `The meeting had five participants:` before a list of participants.
 
-    >>> [announces_more("Here are all five defects:", ["door", "window", "lift", "roof"][:n]) for n in (3, 4)]
-    [True, True]
+    >>> [announces_more("Here are the five defects:", ["door", "window", "lift", "roof", "step"][:n]) for n in (4, 5)]
+    [True, False]
     """
-    lists = [value] if is_list(value) else [each for each in value.values() if is_list(each)] if is_dict(value) else []
-    if len(lists) != 1 or (found := _ALL_OF.search(tags := _tags(label))) is None:
+    lists = {"": value} if is_list(value) else value if is_dict(value) else {}
+    lists = {key: each for key, each in lists.items() if is_list(each)}
+    words, tags = _words(label), _tags(label)
+    numbers = {at: count for at, word in enumerate(words) if (count := _count_in(word, words[at + 1 : at + 2]))}
+    if len(lists) != 1 or len(numbers) != 1:
         return False
-    words = _words(label)
-    at = next(i for i in range(found.start(), found.end()) if tags[i] in _NUMBERED)
-    numbers = [float(words[at])] if words[at].isdecimal() else [*numbers_in(words[at : at + 2])]
-    return bool(numbers) and numbers[0] > len(lists[0])
+    [(key, items)], [(at, count)] = lists.items(), numbers.items()
+    announced = _INTRODUCES.search(tags[:at]) is not None
+    if not len(items) < count <= _MOST_ITEMS or (_COUNTS_OTHERS.search(tags[:at]) and not announced):
+        return False
+    if _GOES_ON.match(tags, at + 1) and not _IS_TOP.search(tags[:at]):
+        return False
+    nouns = words[at : at + 1 + _NOUN_WITHIN]
+    stems = [name[:_STEM] for name in name_words(key)]
+    is_named = key != "" and (key in "".join(nouns) or any(noun.startswith(tuple(stems)) for noun in nouns[1:]))
+    return is_named or announced
 
 
-_ALL_OF: Final = _rules("ALL THE? NUM/DIGIT ~2 BREAK? $", "ALL OF ~1 NUM/DIGIT ~2 BREAK? $")
-_NUMBERED: Final = frozenset(_WRITTEN.any_of(f"NUM/{_DIGIT}"))
+def _count_in(word: str, following: Sequence[str]) -> int:
+    """Return the number that a word stands for, or 0: `5`, `five`, `fünf`, `5店舗`."""
+    found = _DIGITS.match(word)
+    if found is not None:
+        return int(found[1])
+    numbers = [*numbers_in((word, *following), _OTHER_NUMERALS)]
+    return int(numbers[0]) if numbers and (word in NUMERALS or word in _OTHER_NUMERALS) and word != "one" else 0
+
+
+_DIGITS: Final = expression(r"(\d{1,3})(?:[^\W\d]?[\u3040-\u9fff가-힣]+)?\Z")
+_OTHER_NUMERALS: Final = {
+    word: float(number)
+    for number, words in {
+        2: "deux dos due dois twee dwa два iki 两 二", 3: "tres tre três trzy три üç 三 세",
+        4: "cztery четыре dört 四 네", 5: "pięć пять beş 五 다섯", 6: "sei sześć шесть altı 六 여섯",
+        7: "sept siedem семь yedi 七 일곱", 8: "osiem восемь sekiz 八 여덟", 9: "neuf dziewięć девять dokuz 九 아홉",
+        10: "dix dez dziesięć десять 十 열",
+    }.items()
+    for word in words.split()
+}  # fmt: skip
+_INTRODUCES: Final = _rules("^ ~3 HERE/INTRO ~1 OF? THE? ~1 $", "ALL THE? FIRST? $", "ALL OF ~1 $")
+"""The words before the number of items, if they announce a list."""
+_COUNTS_OTHERS: Final = _rules("OF THE? ~1 $", "LOC ~1 $")
+"""The words before a number of something else: `the risks of the six pages`."""
+_GOES_ON: Final = _rules("OF/TO/BREAK")
+_IS_TOP: Final = _rules("FIRST/ALL THE? $")
+_MOST_ITEMS: Final = 100
+_NOUN_WITHIN: Final = 2
+"""The number of words after a number within which a noun says what is counted."""
+_STEM: Final = 4
+"""The number of letters that two forms of a noun share."""
 
 
 def _is_part(text: str) -> bool:

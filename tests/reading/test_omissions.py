@@ -163,14 +163,41 @@ def test_of_replies_of_many_wordings_most_omissions_are_recognized_and_hardly_an
 
 @pytest.mark.parametrize(
     ("label", "items"),
-    [("Here are all five defects:", 3), ("Hier sind alle fünf:", 3), ("All 12 names:", 2), ("이름만 전부 5:", 2)],
+    [
+        ("Here are all five defects:", 3),
+        ("Hier sind alle fünf:", 3),
+        ("All 12 names:", 2),
+        ("이름만 전부 5:", 2),
+        ("Here are the five risks named in the memo:", 4),
+        ("Voici les six étapes :", 5),
+        ("Вот пять рисков:", 4),
+        ("次の5店舗です：", 4),
+        ("Here's the complete top 10:", 8),
+    ],
 )
 def test_a_list_with_fewer_items_than_announced_is_not_complete(label: str, items: int) -> None:
     names = [f"item {at}" for at in range(items)]
     assert isinstance(read(f"{label}\n\n{json.dumps(names)}", list[str]), Rejected)
 
 
-@pytest.mark.parametrize(("label", "items"), [("Here are all three defects:", 3), ("All of the 2 pages:", 3)])
+@pytest.mark.parametrize("label", ["The meeting had five participants:", "Five participants took part:"])
+def test_a_noun_that_names_the_list_says_how_many_items_it_has(label: str) -> None:
+    reply = f'{label} {{"participants": ["Ann", "Ben", "Eve"]}}'
+    assert isinstance(read(reply, {"type": "object"}), Rejected)
+    assert isinstance(read(reply.replace("ive", "hree"), {"type": "object"}), Accepted)
+
+
+@pytest.mark.parametrize(
+    ("label", "items"),
+    [
+        ("Here are all three defects:", 3),
+        ("All of the 2 pages:", 3),
+        ("Here are the defects of the five rooms:", 3),
+        ("Here are the defects (page 7 of 9):", 3),
+        ("I read the five pages and found these defects:", 3),
+        ("Hier sind die Mängel aus den fünf Räumen:", 3),
+    ],
+)
 def test_a_list_with_as_many_items_as_announced_is_complete(label: str, items: int) -> None:
     names = [f"item {at}" for at in range(items)]
     assert isinstance(read(f"{label}\n\n{json.dumps(names)}", list[str]), Accepted)

@@ -28,6 +28,7 @@ from pygls.workspace import TextDocument
 from flujo_aros.blueprint.blocks import blueprint_schema
 from flujo_aros.blueprint.load import inspect_blueprint, is_blueprint
 from flujo_aros.errors import Place
+from flujo_aros.host import known_models
 from flujo_aros.lint import Options, lint_text
 from flujo_aros.lint.check import Linted
 from flujo_aros.lint.edits import Applicability, Finding, Positions
@@ -152,9 +153,12 @@ def completions(text: str, line: int, character: int, folder: Path | None = None
     other_tool = cursor.path[0].members.keys() - _whole_schema()["properties"].keys() and not is_blueprint(text)
     if other_tool or before.lstrip(" -").startswith("#"):
         return []
-    inside = _TEMPLATE.search(before) or _EXPRESSION.search(before)
+    in_check = any(node.key == "checks" for node in cursor.path[-2:])
+    inside = (_CHECK if in_check else _TEMPLATE).search(before) or _EXPRESSION.search(before)
     if inside is not None:
-        part, rows = _PART.search(inside[1]), text.split("\n")
+        part, rows = (_OWN_PART if in_check else _PART).search(inside[1]), text.split("\n")
+        if in_check and part is None:
+            return _value_items(["output"] * ("." not in inside[1]))
         names = _in_template(inside[1], cursor) if part is None else _fields(part, rows, line, folder)
         return _value_items(names)
     if cursor.key is not None and ":" in before:
@@ -181,6 +185,9 @@ _TEMPLATE: Final = re.compile(r"\{\{([^{}]*)$")
 _EXPRESSION: Final = re.compile(r"\b(?:condition_expression|exit_expression|iterable_input):\s+[\"']?([^\"'{]*)$")
 _PART: Final = re.compile(r"\b(?:steps\.(?P<step>\w+)\.output|previous_step)(?P<inside>(?:\.\w+|\[\d+\])*)\.\w*$")
 """A reference to a part of the value of a step, up to the last dot."""
+_CHECK: Final = re.compile(r"^\s*-\s+[\"']?([^\"'{]*)$")
+_OWN_PART: Final = re.compile(r"(?<![\w.])(?P<step>output)(?P<inside>(?:\.\w+|\[\d+\])*)\.\w*$")
+"""The same in a check, which is about the value of its own step."""
 _NAME: Final = re.compile(r"(?:^|\bname:\s*[\"']?)([A-Za-z_]\w*)")
 
 
@@ -227,14 +234,16 @@ def _fields(part: re.Match[str], lines: Sequence[str], line: int, folder: Path |
     """
     section = next((at for at, each in enumerate(lines) if at > line and re.match(r"[A-Za-z]", each)), len(lines))
     item = _ITEM.match(lines[line])
-    begun = [f"{item[0]}{{name: begun, uses: passthrough}}"] if item is not None else []
+    is_own = part.re is _OWN_PART
+    begun = [] if item is None else [f"{item[0]}{'output' if is_own else '{name: begun, uses: passthrough}'}"]
     known = "\n".join([*lines[:line], *begun, *lines[section:]])
     subject = Subject("", known, inspect_blueprint(known, folder=folder, allow=["*"], lenient=True), folder)
     here = [each for each in subject.steps if each.node.place.line <= line + 1]
     step, inside = part["step"], re.findall(r"\w+", part["inside"])
     path = tuple(int(each) if each.isdecimal() else each for each in inside)
-    read = Read("previous_step", path, 0, 1, 1) if step is None else Read("steps", (step, "output", *path), 0, 1, 1)
-    writer = writer_of(subject, here[-1], read) if here else None
+    before = Read("previous_step", path, 0, 1, 1)
+    read = before if step is None or is_own else Read("steps", (step, "output", *path), 0, 1, 1)
+    writer = here[-1] if here and is_own else writer_of(subject, here[-1], read) if here else None
     schema = read_schema(writer.step, read) if writer is not None and is_agent_step(writer.step) else {}
     return list(cast("Mapping[str, Any]", schema.get("properties", {})))
 
@@ -366,6 +375,8 @@ def _values(cursor: Cursor) -> list[str]:
         agents = cursor.path[0].members.get("agents")
         return [*(f"agents.{name}" for name in (agents.members if agents else ())), *BUILTINS]
     schema = _properties(cursor).get(cursor.key or "")
+    if cursor.key == "model" and schema is not None:
+        return known_models()
     return [] if schema is None else list(dict.fromkeys(_allowed_values(schema)))
 
 

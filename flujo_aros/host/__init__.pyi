@@ -49,6 +49,7 @@ from flujo_aros.host.spec import (
     endpoint_of as endpoint_of,
     suggest_provider as suggest_provider,
     find_name_error as find_name_error,
+    known_models as known_models,
     local_name_error as local_name_error,
     nearest_local as nearest_local,
     object_schema as object_schema,

@@ -224,6 +224,11 @@ def _names() -> frozenset[str]:
     return frozenset(known_model_names())
 
 
+def known_models() -> list[str]:
+    """Return the names of the models that need no address or file: the local ones, and those that pydantic-ai knows."""
+    return [*(f"{PREFIX}{name}" for name in sorted(KNOWN)), *sorted(_names())]
+
+
 @cache
 def _providers() -> tuple[str, ...]:
     """Return the known prefixes before the colon."""

@@ -330,6 +330,27 @@ def test_the_fields_of_the_value_of_an_agent_are_completed(template: str, fields
     assert [each.label for each in completions(text + misspelt, line, character)] == fields
 
 
+@pytest.mark.parametrize(
+    ("check", "completed"),
+    [
+        ("", ["output"]),
+        ("outp", ["output"]),
+        ("output.", ["total", "lines"]),
+        ("len(output.lines) > output.", ["total", "lines"]),
+    ],
+)
+def test_a_check_completes_the_fields_of_the_value_of_its_step(check: str, completed: list[str]) -> None:
+    text = f"steps:\n  - name: read\n    uses: agents.reader\n    checks:\n      - {check}"
+    found = completions(text + AGENTS, text.count("\n"), len(text.rpartition("\n")[2]))
+    assert [each.label for each in found] == completed
+
+
+def test_a_model_completes_the_names_that_are_known() -> None:
+    found = {each.label for each in completions("agents:\n  a:\n    model: ", 2, 11)}
+    assert {"local:smollm2", "test"} <= found
+    assert any(name.startswith("openai:") for name in found)
+
+
 @pytest.mark.parametrize("step", ["- name: send\n    input: '{{ ", "- {name: send, input: '{{ ", "- input: '{{ "])
 def test_the_fields_of_the_previous_step_are_completed_in_a_step_that_begins(step: str) -> None:
     text = f"steps:\n  - name: read\n    uses: agents.reader\n  {step}previous_step."

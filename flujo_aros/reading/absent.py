@@ -298,6 +298,12 @@ _REPORTS: Final = expression(f"{_LEXICON.rule('<YOU SAYS')}|{_LEXICON.rule('SKIP
 """
 _OF_OTHERS: Final = _any(("<YOU SAYS ~2 DEF/THIS/IT", "SKIP", "| IF DEF? SUBJECT"))
 """In a sentence about what others say of its kind, about another document, or with a condition."""
+_NUMBERED: Final = expression(
+    r"\b(?:page|attachment|file|document|image|scan|sheet|seite|anhang|anlage|datei|pièce|fichier|página|archivo|pagina"
+    r"|allegato|bijlage|strona|załącznik|страница|файл|sayfa)s? (?:no\.? ?|nr\.? ?|#)?\d|第 ?\d",
+    re.I,
+)
+"""One of several documents or pages: "Page 1 is a letter, not an invoice"."""
 _OFFERS: Final = expression(f"[{_LEXICON.any_of('MORE/PROBLEM')}]|{_LEXICON.rule('IF ~ SEND')}")
 """In a request for something else: "Send me more documents"."""
 _QUOTED: Final = expression(r"[\"“«„][^\"“”«»„\n]{8,400}[\"”»“]")
@@ -421,7 +427,7 @@ def other_kind_in(before: str, behind: str, expected: Callable[[], Kind]) -> str
     """
     sentences = _sentences(before, behind)
     for at, sentence in enumerate(sentences):
-        if not MAY_BE_ABSENT.may_match(sentence):
+        if not MAY_BE_ABSENT.may_match(sentence) or _NUMBERED.search(sentence):
             continue
         tags = _LEXICON.tags(expected().mark(sentence.lower())) + _LEXICON.letters["STOP"]
         if _IS_OTHER_KIND.search(tags) and not _OF_OTHERS.search(tags):

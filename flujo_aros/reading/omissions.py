@@ -74,10 +74,10 @@ _WORDS: Final = {
         longueur trop_long* espace concision brièveté longitud extensión espacio brevedad muy_largo larga extens*
         lunghezza spazio brevità comprimento espaço ruimte lengte te_lang długość długości miejsca zbyt_dług* объём*
         объем* места слишком_длин* uzunluk uzun yer 篇幅 长度 太长 長さ 長く 長い 紙幅 길이 길어""",
-    "NEXT": """wordt_vervolgd vervolgd proseguire prosegui* continuo continuar continuer fortfahren carry_on cont'd
-        далее weitermachen continue continued continues to_be_continued goes_on fortsetzung folgt la_suite suite
-        continuará continúa continua continuação vervolg ciąg_dalszy продолжение devamı 待续 未完 继续 続く 続き
-        계속""",
+    "NEXT": """il_seguito wordt_vervolgd vervolgd proseguire prosegui* continuo continuar continuer fortfahren
+        carry_on cont'd далее weitermachen continue continued continues to_be_continued goes_on fortsetzung folgt
+        la_suite suite continuará continúa continua continuação vervolg ciąg_dalszy продолжение devamı 待续 未完 继续
+        続く 続き 계속""",
     "TODO": """todo tbd fixme add insert fill ergänzen hinzufügen compléter ajouter completar añadir agregar
         adicionar aggiungere aggiunti aggiunte vul invullen toevoegen uzupełni* dodać дополнить добавить войдут 补充
         追加 추가""",
@@ -92,6 +92,33 @@ _WORDS: Final = {
         prossimo_messaggio volgende_bericht volgend_bericht próximo_mensaje próxima_respuesta próxima_mensagem
         próxima_resposta nächsten_nachricht nächsten_antwort следующем_сообщении następnej_wiadomości sonraki_mesaj*
         下一条 次の返信 次の回答 다음_답변 다음_메시지""",
+    "HALF": """batch batches chunk chunks hälfte moitié mitad metà metade helft połow* половин* yarısı yarısını
+        bölüm* kısım kısmı 后半 后半部分 後半 뒷부분 부분*""",
+    "NEXTW": """separate seconde next nächst* zweite* prochain* deuxième próxim* segund*
+        prossim* successiv* seconda secondo volgend tweede druga drugą drugi drugiej второ* вторую ikinci
+        下一 다음""",
+    "MESSAGE": """message messages reply nachricht* antwort* réponse* mensaje* respuesta* messaggi* risposta
+        risposte mensage* resposta* bericht* antwoord* wiadomoś* odpowied* сообщени* ответ* mesaj* yanıt* 消息 回复
+        メッセージ 返信 回答 메시지* 답변*""",
+    "FOLLOW": """coming_up arriveranno follow follows come comes coming arrives arrive folgen kommt kommen suit
+        suivent suivra suivront arrivent arrivera viene vienen vendrá van sigue siguen seguirá llega llegará segue
+        seguono seguirà arriva arrivano arriverà vem vêm virá seguem chega volgt volgen komt komen nastąpi
+        następuje последу* придёт придет gelecek gelir""",
+    "SEND": """i'll_send i'll_post i'll_provide i'll_give i'll_list i'll_add i'll_deliver i_will_send i_will_post
+        i_will_provide i_will_give i_will_list i_will_deliver sende schicke liefere reiche_ich nachreiche vous_envoie
+        j'envoie j'enverrai te_envío os_envío le_envío lo_envío los_envío las_envío enviaré mando mandaré vi_invio
+        ti_invio le_invio lo_invio invierò manderò envio_o envio_a enviarei ik_stuur stuur_ik prześlę wyślę podam
+        пришлю отправлю вышлю göndereceğim yazacağım paylaşacağım""",
+    "TO_COME": """more_to_follow more_to_come""",
+    "SENDS": """发送 发给 补上 お送り 送ります 드리겠* 보내*""",
+    "SOON": """instant shortly soon later afterwards separately subsequently in_a_moment follow-up gleich anschließend
+        im_anschluss danach später separat nach ensuite après bientôt plus_tard séparément enseguida luego después
+        por_separado a_continuación pronto subito dopo tra_poco a_breve in_seguito separatamente em_seguida depois
+        a_seguir separadamente zo straks daarna dadelijk później zaraz osobno wkrótce potem позже потом отдельно
+        birazdan ayrıca 稍后 随后 接下来 之后 後ほど 後で 続けて 追って 곧 나중에 이어서""",
+    "SAYS": """says said writes wrote mentions announces announced promises schreibt sagt kündigt précise dit écrit
+        indique dice escribe anuncia scrive annuncia diz escreve schrijft zegt pisze mówi пишет говорит сообщает
+        yazıyor diyor söylüyor 说 表示 とのこと と述べ 했습니다 말했*""",
     "STOP": """m'arrête mi_fermo me_detengo paro ik_stop zatrzymuję остановлюсь stopped ended ran_out_of ran_out
         aufgehört abgebrochen abgeschlossen arrêté detuve parei fermat* gestopt zatrzyma* остановил* durdum 停 停止
         멈""",
@@ -118,7 +145,7 @@ _WORDS: Final = {
         éléments lignes entrées elementos entradas filas páginas elementi voci righe pagina itens linhas regels
         pozycji pozycje strony элемент* строк* пункт* страниц* öğe* satır* sayfa* 项 条 行 页 件 項目 ページ 항목 개
         페이지""",
-    "OF": """of von de des du di van z из out_of の 中""",
+    "OF": """of sur von de des du di van z из out_of の 中""",
     "NUM": f"""{" ".join(word for word in NUMERALS if word not in ("one", "sei", "sette"))} dozen dozens dutzend
         dreißig vierzig fünfzig hundert neuf onze treize quinze seize trente quarante cinquante soixante cent trece
         quince treinta cuarenta cincuenta sesenta cien ciento trenta quaranta cinquanta cento trinta quarenta
@@ -513,13 +540,54 @@ _HAS_REASON: Final = _rules("SPACE", "STOP", "NEXT")
 _COUNTED: Final = _rules(
     "SHOWN/ONLY/FIRST/PART ~2 DIGIT ~1 OF",
     "ITEM DIGIT BREAK DIGIT OF",
-    "^ BREAK? BREAK? PART? ITEM/WHOLE? DIGIT ~1 OF ~1 DIGIT ~1 BREAK? $",
+    "^ BREAK? BREAK? PART/FEW/HALF/MESSAGE? ITEM/WHOLE? DIGIT ~1 OF ~1 DIGIT ~1 BREAK? $",
+    "^ ~1 HALF DIGIT OF DIGIT BREAK? $",
+    "DIGIT FEW BREAK? TOTAL DIGIT",
 )
 """A part of a number: `the first 2 of 9`."""
+_SLASHED: Final = _rules(
+    "^ BREAK? BREAK? PART? FEW/HALF/MESSAGE/ITEM DIGIT BREAK DIGIT BREAK? $",
+    "^ BREAK? FEW/HALF DIGIT BREAK DIGIT BREAK",
+    "^ BREAK? DIGIT BREAK DIGIT HALF",
+    "^ BREAK DIGIT BREAK DIGIT BREAK",
+)
+"""The same with a slash: `(1/3)`."""
+_FOLLOWS: Final = _rules(
+    # "The rest comes in the next message", "Je vous envoie la suite", "Sections 6 to 19 next"
+    "REST/NEXT/HALF !OF ~9 NEXTW/MORE/INTRO ~1 MESSAGE",
+    "REST/NEXT/HALF ~9 MESSAGE NEXTW/MORE",
+    "SEND ~4 REST/NEXT",
+    "SEND ~3 HALF BREAK? $",
+    "SEND ~3 NEXTW/UNIT HALF/FEW/ITEM",
+    "SEND ~3 MORE HALF",
+    "SEND ~3 MORE ~4 SOON/NEXTW",
+    "SEND ~2 SOON",
+    "REST/MORE/NEXT ~6 SEND",
+    "REST/NEXT !OF ~5 FOLLOW SOON",
+    "REST/NEXT !OF ~5 FOLLOW LOC ~1 SOON",
+    "REST/NEXT/HALF ~3 SOON ~3 FOLLOW/SENDS",
+    "REST/HALF ~5 NEXTW/INTRO ~1 MESSAGE ~2 SENDS",
+    "NEXTW/UNIT ~1 HALF/FEW/ITEM ~20 FOLLOW LOC? ~1 SOON",
+    "NEXTW/UNIT ~1 HALF/FEW/ITEM ~9 NEXTW/MORE/INTRO ~1 MESSAGE",
+    "NEXTW/UNIT ~1 HALF/FEW ~6 SEND",
+    "REST ~5 NEXTW BREAK? $",
+    "<BREAK DIGIT TO/BREAK DIGIT ~1 NEXTW BREAK",
+    "<BREAK DIGIT TO/BREAK DIGIT ~1 NEXTW/FOLLOW BREAK? $",
+    "^ BREAK? TO_COME",
+    "BREAK TO_COME",
+)
+"""More will follow."""
+_OTHERS_FOLLOW: Final = _rules("REST/MORE ~3 FOLLOW BREAK? $", "^ FIRST HALF BREAK? $")
+"""The same next to a list: "The others follow"."""
+_IS_REPORTED: Final = _rules("SAYS", "IF ~ SEND", "SEND ~ IF")
 _BREAK: Final = _WRITTEN.letters["BREAK"]
+_IS_NEGATED: Final = _rules("NEG")
 _IS_ASKED: Final = _rules("ASKED")
 _IS_EXEMPT: Final = _rules("NEG", "ALL")
-_N_OF_M: Final = expression(r"\b(\d{1,6})(?: \w+)? (?:out )?(?:of|von|de|di|van|z|из) (?:the |den )?(\d{1,6})\b")
+_N_OF_M: Final = expression(
+    r"\b(\d{1,6})(?: \w+)? (?:out )?(?:of|von|de|di|van|sur|z|из) (?:the |den )?(\d{1,6})\b|(\d+)部分\W?共(\d+)"
+)
+_N_SLASH_M: Final = expression(r"\b(\d{1,6}) ?[/／] ?(\d{1,6})\b")
 _OTHERS: Final = expression(r"\bother (?:[^\W\d]+ ){0,3}[^\W\d]*(?<!s)s\b", re.I)
 _STOPS: Final = expression(r"(?<=[;:])\s")
 
@@ -536,6 +604,7 @@ def omission_in(text: str, *, listed: bool = True, before: bool = False) -> str 
     if not MAY_OMIT.may_match(text):
         return None
     rules = [_OMITTED, _NOT_ALL] if listed else [_OMITTED]
+    follows = [_FOLLOWS, _OTHERS_FOLLOW] if listed else [_FOLLOWS]
     alone = (_LABEL if listed else None) if before else _ALONE
     for sentence in filter(MAY_OMIT.may_match, SENTENCE.split(text)):
         tags = _tags(sentence)
@@ -543,13 +612,22 @@ def omission_in(text: str, *, listed: bool = True, before: bool = False) -> str 
             return sentence
         if phrases.ABSENT.search(sentence) is not None and _HAS_REASON.search(tags) is None:
             continue
-        if _NOT_SHOWN.search(tags) or (_COUNTED.search(tags) and _is_part(sentence)):
+        if _NOT_SHOWN.search(tags):
             return sentence
-        found = None if _IS_ASKED.search(tags) else next(filter(None, (rule.search(tags) for rule in rules)), None)
-        clause = 0 if found is None else tags.rfind(_BREAK, 0, found.start()) + 1
-        if found is not None and _IS_EXEMPT.search(tags, clause, found.end()) is None:
+        for rule, numbers in ((_COUNTED, _N_OF_M), (_SLASHED, _N_SLASH_M)):
+            if rule.search(tags) and _is_part(sentence, numbers, text):
+                return sentence
+        if not _IS_REPORTED.search(tags) and _is_any(follows, tags, _IS_NEGATED):
+            return sentence
+        if not _IS_ASKED.search(tags) and _is_any(rules, tags, _IS_EXEMPT):
             return sentence
     return None
+
+
+def _is_any(rules: Iterable[re.Pattern[str]], tags: str, exempt: re.Pattern[str]) -> bool:
+    """Return whether a sentence fits one of the rules, the first of which is not in a clause that is exempt."""
+    found = next(filter(None, (rule.search(tags) for rule in rules)), None)
+    return found is not None and exempt.search(tags, tags.rfind(_BREAK, 0, found.start()) + 1, found.end()) is None
 
 
 def announces_more(label: str, value: object) -> bool:
@@ -610,8 +688,17 @@ _STEM: Final = 4
 """The number of letters that two forms of a noun share."""
 
 
-def _is_part(text: str) -> bool:
-    return any(int(part) < int(whole) for part, whole in _N_OF_M.findall(text))
+def _is_part(text: str, numbers: re.Pattern[str] = _N_OF_M, whole: str | None = None) -> bool:
+    """Return whether a text counts a part, as in `part 1 of 3`, and the whole does not count the last one."""
+    if not any(part < last for part, last in _counted(text, numbers)):
+        return False
+    return whole is None or all(part != last for part, last in _counted(whole, numbers))
+
+
+def _counted(text: str, numbers: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    for found in numbers.finditer(text):
+        part, last = filter(None, found.groups())
+        yield int(part), int(last)
 
 
 def holds_list(value: object) -> bool:
@@ -664,7 +751,8 @@ MAY_LACK_TEXT: Final = Phrases(
 """Finds JSON that may contain a string from which something was left out."""
 MAY_OMIT: Final = Phrases(
     *_alternatives("MORE REST OMIT CUT ETC ONWARD SAME ONLY FIRST SPACE NEXT STOP MISSING PART FEW LIKE LATER"),
+    *_alternatives("SEND NEXTW HALF SOON"),
     r"\.\.\.|…",
-    r"\b(?:of|von|de|di|van|из) (?:the |den )?\d",
+    r"\b(?:of|von|de|di|van|sur|из) (?:the |den )?\d|\d ?[-–/／] ?\d",
 )
 """Finds texts that may say that something was left out."""

@@ -366,7 +366,7 @@ def _evidence_beside(text: str, chosen: Span, others: Sequence[Span]) -> str | N
 
 
 def has_words(text: str) -> bool:
-    """Return whether a text says anything: it contains letters, an ellipsis, an arrow or a cross."""
+    """Return whether a text says anything: it contains letters, an ellipsis, an arrow, a cross or a part: `(1/3)`."""
     return any(map(str.isalpha, text)) or _SIGNS.search(text) is not None
 
 
@@ -385,8 +385,8 @@ _TUPLE_BEFORE: Final = expression(
 )
 _TUPLE_BEHIND: Final = expression(rf"{_BLANK}[,;]{_BLANK}(?:{_ITEM}{_BLANK}[,;)]|[\[{{])", re.X)
 """Another item in the parentheses around a value, which are not those of a call."""
-_SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
-"""Symbols that mark something as left out, crossed out, or replaced."""
+_SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>|[(\[（]\d{1,3}[/／]\d{1,3}[)\]）]")
+"""Symbols that mark something as left out, crossed out, replaced, or a part."""
 
 
 def without(text: str, places: Iterable[tuple[int, int]], start: int = 0) -> str:

@@ -182,6 +182,7 @@ def test_an_answer_is_rejected_if_the_words_next_to_it_say_that_the_document_is_
         # it is of this kind, or another document is not
         ("invoice", "This is an invoice, not a credit note."),
         ("invoice", "The second attachment was not an invoice, so I ignored it."),
+        ("invoice", "Page 1 is a cover letter, not an invoice; the invoice starts on page 2."),
         ("invoice", "This is not legal advice."),
         ("invoice_number", "The number at the top is not an invoice number but an order number."),
         ("review", "The review is about the shop, not a product."),

@@ -148,6 +148,75 @@ def test_next_to_a_value_without_a_list_an_offer_to_go_on_is_harmless(offer: str
     assert isinstance(read(f'{{"name": "Ann"}}\n\n{offer}', PERSON), Accepted)
 
 
+MORE_FOLLOWS = (
+    "Batch 1/21. More to follow.",
+    "I'll send the second half in a follow-up message.",
+    "The second half of the chapter will come in a follow-up.",
+    "Sections 6 to 19 next - just say go.",
+    "Den zweiten Teil schicke ich im Anschluss.",
+    "Je vous envoie la suite juste après.",
+    "Enseguida te mando el resto.",
+    "Il resto lo mando subito dopo.",
+    "A segunda metade vem a seguir.",
+    "De overige namen stuur ik zo.",
+    "Resztę wyślę za chwilę.",
+    "Остальное отправлю чуть позже.",
+    "Geri kalanını bir sonraki yanıtta göndereceğim.",
+    "后半部分稍后发送。",
+    "残りの明細は次のメッセージでお送りします。",
+    "나머지 항목은 다음 메시지에서 보내드리겠습니다.",
+)
+
+
+@pytest.mark.parametrize("sentence", MORE_FOLLOWS)
+def test_next_to_any_value_a_sentence_that_says_that_more_will_follow_rejects_it(sentence: str) -> None:
+    assert isinstance(read(f'{{"name": "Ann"}}\n\n{sentence}', PERSON), Rejected)
+    assert isinstance(read(f"{sentence}\n\n{listed('Ann', 'Bo')}", NAMES), Rejected)
+
+
+@pytest.mark.parametrize(
+    "heading", ["**Part 1/5**", "(1/3)", "Deel 1 van 2:", "Partie 1 sur 2 :", "第1部分（共3部分）：", "1/2 부분입니다."]
+)
+def test_a_heading_that_says_that_it_is_a_part_rejects_the_list(heading: str) -> None:
+    assert isinstance(read(f"{heading}\n\n{listed('Ann', 'Bo')}", NAMES), Rejected)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Nothing more to follow.",
+        "The customer writes that the rest of the documents will follow later.",
+        "The second part of the film takes place after the war.",
+        "The items are from the second message in the thread.",
+        "4/5 stars",
+        "Use 1/2 cup of oil.",
+        "Batch 1/21 is printed on the box.",
+        "Processing record 3 of 10:",
+        "I'll provide the following JSON:",
+        "The meeting is from 10 to 12 next week.",
+        'The headline ends with "more to follow".',
+        "El resto del envío llega mañana.",
+        "次のメッセージから抽出しました。",
+        'The poster says "Part 1 of 3".',
+        "The next order is due on 2024-05-02, next to the first one.",
+        "Der Rest der Mail ist nur ein Gruß.",
+        "Le client précise que la suite du dossier arrivera lundi.",
+        "El cliente dice que enviará el resto de los documentos mañana.",
+        "Клиент пишет, что остальные документы пришлёт позже.",
+        "客户说其余文件稍后发送。",
+        "残りの書類は後日送るとのことです。",
+    ],
+)
+def test_what_the_source_says_about_parts_and_the_rest_is_harmless(sentence: str) -> None:
+    for order in (f"{sentence}\n\n{{}}", f"{{}}\n\n{sentence}"):
+        assert isinstance(read(order.replace("{}", '{"name": "Ann"}'), PERSON), Accepted)
+
+
+def test_parts_up_to_the_last_one_are_the_whole() -> None:
+    reply = f"**Part 1 of 2**\nTwo people are named.\n\n**Part 2 of 2**\n{listed('Ann', 'Bo')}"
+    assert isinstance(read(reply, NAMES), Accepted)
+
+
 def test_next_to_any_value_an_omission_rejects_it() -> None:
     assert isinstance(read('{"name": "Ann"}\n\nThe rest of the record was omitted.', PERSON), Rejected)
 

@@ -493,7 +493,7 @@ _WHAT_TO_DO = {
 
 def _repair_lines(repairs: Sequence[Repair]) -> list[str]:
     """Return one line for each edited part of the text, in its order: one part may have several repairs, and a part
-    that was read in another notation is shown once.
+    that was read in a different notation is shown once.
     """
     parts: dict[tuple[object, ...], list[Repair]] = {}
     for repair in sorted(repairs, key=attrgetter("span")):

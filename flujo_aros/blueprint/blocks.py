@@ -201,9 +201,9 @@ class Kind:
     """A kind of step. Its form in a blueprint follows from the options that its class declares.
 
     `step` is the class. `under` is the key under which its options are; empty: in the step itself. `keys` has the keys
-    of options that have another name in a blueprint, and `stricter` the types of options that are stricter there than
-    in Python. `base` and `inner` are the models of everything that no option declares, in the step and `under` it: the
-    keys of options with a special form, and flujo's synonyms.
+    of options that have a different name in a blueprint, and `stricter` the types of options that are stricter there
+    than in Python. `base` and `inner` are the models of everything that no option declares, in the step and `under` it:
+    the keys of options with a special form, and flujo's synonyms.
     """
 
     step: type[PipelineStep]

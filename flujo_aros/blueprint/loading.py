@@ -109,8 +109,8 @@ def unknown_key(kind: type[Any], detail: ErrorDetails) -> Hint:
 
 
 def is_misspelt(kind: type[Any], missing: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
-    """Return whether a key is only missing because it is misspelt or has another name, or because the keys that belong
-    under it are next to it, which is already reported.
+    """Return whether a key is only missing because it is misspelt or has a different name, or because the keys that
+    belong under it are next to it, which is already reported.
     """
     if missing["type"] != "missing":
         return False
@@ -386,7 +386,7 @@ class Loading:
             raise EnoughError
 
     def warn(self, place: Place | None, what: str | UsageError, code: Code = Code.IGNORED) -> None:
-        """Record a warning about something that is ignored; with another code, an error that occurs only at run
+        """Record a warning about something that is ignored; with a different code, an error that occurs only at run
         time."""
         self.warnings.append(problem(place, what, code))
 

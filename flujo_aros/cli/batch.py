@@ -68,8 +68,8 @@ class ResultsFile:
     counted.
 
     A row that ran again has two lines for a while, of which the later one counts; `tidy` then rewrites the file and
-    replaces the old one atomically. Only one process at a time can use the file, since lines of another would be lost.
-    The path `-` is stdout. Raises `UsageError` if it cannot be written, or another process is using it.
+    replaces the old one atomically. Only one process at a time can use the file, since the lines of another process
+    would be lost. The path `-` is stdout. Raises `UsageError` if it cannot be written, or another process is using it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -100,7 +100,7 @@ class ResultsFile:
         """Keep one complete line for each row, and return the status of each row by its key.
 
         This removes an unfinished last line of a killed process, and the old lines of rows that ran again. It is safe
-        to interrupt. Raises `UsageError` for a file of another kind.
+        to interrupt. Raises `UsageError` for a file of a different kind.
         """
         if self.is_stdout or not self.path.is_file():
             return {}

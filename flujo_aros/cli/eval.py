@@ -287,7 +287,7 @@ def _print_differences(found: Sequence[Evaluation], names: Sequence[str], consol
         _print_rest(len(changed), console, indent="  ")
         if other.approximate:
             replies = counted(other.approximate, "reply")
-            console.print(Text(f"  used {replies} recorded for another prompt of the same step", style="yellow"))
+            console.print(Text(f"  used {replies} recorded for a different prompt of the same step", style="yellow"))
 
 
 def _closing(found: Evaluation, total: int) -> list[str]:

@@ -285,7 +285,7 @@ def rows_of(name: str) -> list[tuple[int, dict[str, Any]]]:
     """Return the objects of a JSON Lines file, each with its line. Raises `UsageError` for anything else."""
     lines = [(n, line) for n, line in enumerate(args.file_text(name, "CORPUS").split("\n"), 1) if line.strip()]
     if not lines:
-        raise UsageError(f"{name} has no cases: it should have one JSON object on each line")
+        raise UsageError(f"{name} has no cases: it should contain one JSON object per line")
     return [(number, _object(name, number, line)) for number, line in lines]
 
 

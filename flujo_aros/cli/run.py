@@ -291,7 +291,7 @@ _HAVE_VALUES: Final = (RunStatus.COMPLETED, RunStatus.DEGRADED)
 
 def _settled(state: Path, statuses: Iterable[str]) -> UsageError | None:
     """Return the error for a run that the journal has with one of these statuses and that is not paused."""
-    with suppress(UsageError):  # the run has another name, or is not recorded
+    with suppress(UsageError):  # the run has a different name, or is not recorded
         run = args.recorded(state.stem).run
         named = run.run_id == state.stem or not state.suffix
         if named and run.status != RunStatus.PAUSED and run.status in statuses:

@@ -819,7 +819,7 @@ def lost_keys(data: Any, value: Any) -> list[Issue] | None:
 
 
 def _issue_of_lost_key(here: dict[str, Any], made: Any, key: str, path: Steps) -> Issue:
-    """Return the issue for a key that is ignored, or that is another spelling of a field, with another value."""
+    """Return the issue for a key that is ignored, or that is another spelling of a field, with a different value."""
     names = (_names_of(type(made)) if isinstance(made, BaseModel) else None) or {}
     field = names.get(key)
     for other in here if field is not None else ():

@@ -72,7 +72,7 @@ class FileLocks:
             return False
 
     def is_alive(self, executor: str) -> bool:
-        """Return whether the process holds its lock; the file of one that is gone is removed."""
+        """Return whether the process holds its lock; if the process is gone, its file is removed."""
         if executor == self._own.name:
             return True
         try:

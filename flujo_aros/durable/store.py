@@ -86,7 +86,7 @@ class RunRow:
 
 
 def workflow_of(run_id: str, segment: int) -> str:
-    """Return the id of a workflow: a run has one, and another each time it continues after a pause.
+    """Return the id of a workflow: a run has one, and a new one each time it continues after a pause.
 
     >>> workflow_of("a", 1), workflow_of("a", 2), workflow_of("a/2", 1)
     ('a', 'a/2', 'a/2/1')

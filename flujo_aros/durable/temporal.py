@@ -482,7 +482,7 @@ class TemporalHandle:
     async def result(self) -> RunResult:
         """Wait until the run ends or pauses, and return its result.
 
-        Raises `UsageError` for a run that was started with another input, or that Temporal itself has ended.
+        Raises `UsageError` for a run that was started with a different input, or that Temporal itself has ended.
         """
         waiting = asyncio.ensure_future((await self._workflow()).result())
         try:

@@ -292,7 +292,7 @@ def _unknown_keys(keys: list[str]) -> str:
 def _without_input(found: Mapping[str, Any]) -> str | None:
     """Return the reason why an object without `input` is not itself an input, or None if it is one.
 
-    Such an object contains an answer that no model may see, or its input under another name.
+    Such an object contains an answer that no model may see, or its input under a different name.
     """
     near = get_close_matches("input", [key for key in found if key not in _KEYS], 1, 0.75)
     if not {"expected", "check"} & found.keys() and not (near and any(key in _KEYS for key in found)):

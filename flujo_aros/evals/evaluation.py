@@ -179,8 +179,8 @@ class Evaluation:
     """The results of a pipeline on all cases. `results` are in the order of the cases.
 
     `usage` is the usage of its replies, `saved` the part of it that came from a cache, and `judge` the usage of the
-    judge. `approximate` counts replies that were recorded for another prompt. `stopped` is the reason why some cases
-    were not run.
+    judge. `approximate` counts replies that were recorded for a different prompt. `stopped` is the reason why some
+    cases were not run.
     """
 
     name: str

@@ -33,7 +33,7 @@ class ReplyCache:
     Requests are the same if model, messages, settings and schema are equal. If a run makes the same request twice, it
     gets the second stored reply the second time, so that retries and votes stay independent. Errors are not stored. The
     file contains replies as received, without masking; only its owner can read it. Several processes may use one file.
-    Raises `UsageError` for a file of another kind. If the file fails later, because the disk is full for instance,
+    Raises `UsageError` for a file of a different kind. If the file fails later, because the disk is full for instance,
     calls go to the model, their replies are not stored, and a warning is logged once.
 
     >>> import tempfile

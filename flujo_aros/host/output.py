@@ -389,7 +389,7 @@ def output_type(contract: Any) -> Any:
     schema = wanted.json_schema
     if isinstance(wanted.values, TypeValues):
         like = wanted.values.like
-    else:  # the host would wrap a schema of another type in an envelope, and not unwrap the value
+    else:  # the host would wrap a schema of a different type in an envelope, and not unwrap the value
         like = structured(schema) if schema and object_schema(schema) == schema else None
     if like is None or isinstance(like, TypeAdapter):
         return _text_output(wanted)

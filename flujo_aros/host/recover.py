@@ -166,7 +166,7 @@ def _reply_in(response: ModelResponse, ask: Ask) -> Reply:
     if thought is not None:
         return Reply(thought.text or "", thought=True, finish_reason=finish)
     if ask.enforced and object_schema(ask.contract.json_schema) != ask.contract.json_schema:
-        whole: Any = parse_json(text)  # providers require an object around a schema of another type
+        whole: Any = parse_json(text)  # providers require an object around a schema of a different type
         text = to_json(whole[ENVELOPE]).decode() if is_dict(whole) and whole.keys() == {ENVELOPE} else text
     return Reply(text, was_cut(finish), refused=finish == "content_filter", finish_reason=finish)
 

@@ -158,7 +158,7 @@ class Editor:
 
     def move_line(self, holder: Node, name: str, into: str, key: str) -> tuple[Edit, ...]:
         """Move a scalar on a line of its own, with its comment, to the top of a mapping in the same holder, under this
-        key; no edit if it, or that mapping, is in another form.
+        key; no edit if it, or that mapping, is in a different form.
         """
         node, inner = holder.members[name], holder.members[into]
         first = min(inner.keys, key=lambda each: self.key(inner, each), default=None)
@@ -218,7 +218,7 @@ class Editor:
 
     def unwrap(self, holder: Node, name: str) -> tuple[Edit, ...]:
         """Replace a mapping with one key by the mapping under that key, with the key as its `name`; no edit if they are
-        in another form.
+        in a different form.
         """
         inner, start = holder.members[name], self.key(holder, name)
         at, end = self.start(inner), self.end(inner)

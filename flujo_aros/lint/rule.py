@@ -439,7 +439,7 @@ class Subject:
 
     def _unnaming(self, holder: Node, named: Node, body: Node) -> tuple[Sequence[Edit], Sequence[Edit]] | None:
         """Write `item` in the body for the name that `as` gives to the element of a map, and remove the line of the
-        `as`; return None if the name may mean something else, or is in another form.
+        `as`; return None if the name may mean something else, or is in a different form.
         """
         name, line = str(named.value), self.positions.starts[holder.keys["as"].line - 1]
         other = not name.isidentifier() or name in ROOTS or (name in VARIABLES and name != "item")

@@ -457,8 +457,8 @@ def not_a_step(given: object) -> str:
 
 
 def as_body(steps: BodyLike, *, name: str, step: str, key: str = "") -> Pipeline:
-    """Return the pipeline of a body of this step, which an option of another name (`key`) may give. Raises `UsageError`
-    for anything else.
+    """Return the pipeline of a body of this step, which an option with a different name (`key`) may give. Raises
+    `UsageError` for anything else.
     """
     if isinstance(steps, Pipeline):
         return steps

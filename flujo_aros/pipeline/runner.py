@@ -368,7 +368,7 @@ class Runner(Generic[T_co]):
                 yield event
 
     def _resumed_task(self, paused: Saved, answer: Any, context_type: type[BaseModel] | None, deps: Any) -> RunTask:
-        """Return the task of a resumed run. Raises `UsageError` for a state of another pipeline."""
+        """Return the task of a resumed run. Raises `UsageError` for the state of a different pipeline."""
         saved = paused if isinstance(paused, PausedRun) else PausedRun.from_dict(paused)
         if saved.fingerprint != fingerprint(self.pipeline):
             raise UsageError(

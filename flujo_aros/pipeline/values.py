@@ -216,7 +216,7 @@ class SharedContext:
         self, writes: Sequence[Write], trust: Trust = Trust.CLEAN, trusts: Mapping[Path, Trust] | None = None
     ) -> None:
         """Write values to their paths, all of them or none. Raises `UsageError` for an invalid path. They get `trust`,
-        unless `trusts` has another entry for a path.
+        unless `trusts` has a different entry for a path.
         """
         data, typed = self.data, self.typed
         for path, value in writes:

@@ -1,5 +1,5 @@
 """Recognizes a reply to nothing: the words before or after an object admit that the document it should be made of was
-missing, empty, unreadable or of another kind, or request it.
+missing, empty, unreadable or of a different kind, or request it.
 
 As in `disowned`, each word has a class, and a rule is an order of classes. The words are from the same languages.
 """

@@ -20,7 +20,7 @@ class Lexicon:
     """Words of several languages by class: `guess*` is any word that begins like that, `made_up` a group of words.
     A word of several classes belongs to the last one.
 
-    `more` are classes whose words are found in another way. `word` finds the words, marks and breaks.
+    `more` are classes whose words are found in a different way. `word` finds the words, marks and breaks.
 
     >>> import re
     >>> colors = Lexicon({"NOT": "not never", "RED": "red reddish ruby_red"})

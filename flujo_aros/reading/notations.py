@@ -182,8 +182,8 @@ def _stand_alone(text: str, items: list[re.Match[str]]) -> bool:
 
 
 def _read_flat(text: str, shape: Shape) -> Node | None:
-    """Read flat lines. A line of another kind between them makes the result None, because it might belong to the value
-    above.
+    """Read flat lines. A line of a different kind between them makes the result None, because it might belong to the
+    value above.
     """
     members: dict[str, Member] = {}
     signs: set[str] = set()

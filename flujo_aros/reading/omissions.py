@@ -335,7 +335,7 @@ _NOT_WHOLE: Final = word_set(
     " masked mask display range ranges interval compare diff revisions pattern regex glob format"
     " template placeholder example auszug zitat vorschau extrait aperçu extracto cita estratto anteprima 摘录 引用"
 )
-"""Words in the names of fields for less than the whole, or for dots with another meaning."""
+"""Words in the names of fields for less than the whole, or for dots with a different meaning."""
 _ELLIPSIS: Final = expression(r"\.{3,}|…")
 _LAST_BRACKET: Final = expression(
     r"((?:\.{3,}|…)\s{0,3})?[\[(<{（【]([^\[\]()<>{}（）【】]{1,60})[\])>}）】]\.?\s{0,3}\Z"

@@ -769,8 +769,8 @@ class Parser:
     def _wants_text(self, shape: Shape) -> bool:
         """Return whether a string is expected here.
 
-        The parser does not know the expected contents of an envelope, of a key in another case or of a list of one: if
-        there is a schema at all, they are taken for text."""
+        The parser does not know the expected contents of an envelope, of a key in a different case or of a list of one:
+        if there is a schema at all, they are taken for text."""
         if shape.anything:
             return self.guided
         return shape.allows("string") or (shape.allows("array") and shape.element(0).allows("string"))

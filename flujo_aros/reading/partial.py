@@ -461,7 +461,7 @@ class JsonPreview:
         return self._restart_if_changed(closed, self._convert_closed(node, shape, (level.path, step), raw))
 
     def _judge_closed(self, closed: Level, path: Path) -> None:
-        """Handle a closed object that lacks a required key. A key with another name may still be meant for it."""
+        """Handle a closed object that lacks a required key. A key with a different name may still be meant for it."""
         shape, value = closed.shape, closed.container
         if shape is None or not is_dict(value) or not value.keys() <= shape.properties.keys():
             return

@@ -6,8 +6,8 @@
    word that multiplies. The name of the field decides which unit is harmless (`Hints`); digits are never dropped.
 3. `read_time` reads a date, time or duration in one of the usual forms and returns its ISO form, or nothing if day and
    month could be swapped.
-4. `match_choice` and `match_boolean` find the one choice that a string means: spelled in another way, or as a word of a
-   sentence. `is_no_value` and `is_placeholder` recognize strings that stand for a missing value.
+4. `match_choice` and `match_boolean` find the one choice that a string means: spelled in a different way, or as a word
+   of a sentence. `is_no_value` and `is_placeholder` recognize strings that stand for a missing value.
 
 In a sentence only neutral words may occur next to a choice (`verdicts.sole_choice`), the words of the schema's
 description before a colon or copula, and a remark on the source of the value. Any other word, symbol or number could

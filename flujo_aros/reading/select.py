@@ -197,7 +197,8 @@ _HOLDS_BRACKETS: Final = (read_tags, read_toml)
 _MARKED: Final = (read_tags, read_table, read_toml)
 """Notations in which a refusal may only show the expected format."""
 _NO_ARGUMENTS: Final = frozenset({"unquoted-value", "call-around", "ignored_key", "near_miss_key", "moved_key"})
-"""Repairs that show that a call is not the answer: a variable in place of a value, or an argument of another name."""
+"""Repairs that show that a call is not the answer: a variable in place of a value, or an argument with a different
+name."""
 _NEAREST: Final = "truncated", "ambiguous", "invalid", "malformed", "too_large", "echoed_schema"
 """Reasons of rejected candidates, beginning with those that are closest to an answer."""
 _SPAN_OF: Final = attrgetter("start", "end")

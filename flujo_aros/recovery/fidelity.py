@@ -160,9 +160,9 @@ def grounded(
 ) -> Outcome[T]:
     """Return the outcome; each value that the source does not state is reported as the repair `not-in-output`.
 
-    INFERRED is a value that follows from the source: a date in another format, a number in words, a choice based on the
-    value at its location. LOSSY is a value that nothing in the source supports, so it was made up. If the contract, or
-    the location itself, does not allow that risk, the outcome is a rejection (`not_in_output`). `draft` is the value
+    INFERRED is a value that follows from the source: a date in a different format, a number in words, a choice based on
+    the value at its location. LOSSY is a value that nothing in the source supports, so it was made up. If the contract,
+    or the location itself, does not allow that risk, the outcome is a rejection (`not_in_output`). `draft` is the value
     read from the source. `whole` means that the question was about the whole source, so a choice may be based on all of
     it.
 
@@ -307,12 +307,12 @@ class Source:
             return Risk.INFERRED if all(word in self._words for word in letters) else Risk.LOSSY
         words = _words(leaf)
         known = sum(word in self._words for word in words)
-        # All of its words, in another order; or most words of a sentence, which says the same in other words.
+        # All of its words, in a different order; or most words of a sentence, which says the same in other words.
         reworded = known == len(words) or (len(words) >= _MANY and 2 * known > len(words))
         return Risk.INFERRED if words and reworded and not missing else Risk.LOSSY
 
     def _is_open(self, leaf: str | float, name: str = "") -> bool:
-        """Return whether every clause that has this value leaves it open, or has it in another unit: `The crew has
+        """Return whether every clause that has this value leaves it open, or has it in a different unit: `The crew has
         fewer than 5 people.`
         """
         if self.whole or (isinstance(leaf, str) and leaves_open(leaf)):

@@ -822,9 +822,9 @@ class Synthesize(Rung):
     """Add what the contract requires and the reply lacks: a block before its prose, or an event built from its text.
 
     A block has every key, with an empty string as its value; the prose is not changed. Truncated prose gets no block,
-    since that would hide the truncation. An event uses the text that the replies contain in another form: in a list,
-    under another key, or before a cut; `…` if there is none. Missing required fields are empty strings. A verdict
-    whose winner fails the checks names none, with `no_contest: true`. An event that fails any other check
+    since that would hide the truncation. An event uses the text that the replies contain in a different form: in a
+    list, under a different key, or before a cut; `…` if there is none. Missing required fields are empty strings. A
+    verdict whose winner fails the checks names none, with `no_contest: true`. An event that fails any other check
     stays rejected. The trust is always `SYNTHESIZED`.
     """
 
@@ -906,7 +906,8 @@ def _settled(
 
 
 def _wrap_other_form(text: str, contract: EventContract) -> Accepted[Event] | None:
-    """Return an event made from text in another form, with repairs of any risk, or None if there is no such text."""
+    """Return an event made from text in a different form, with repairs of any risk, or None if there is no such
+    text."""
     cut = read_text(text, contract, risk=Risk.LOSSY)
     if isinstance(cut, Accepted):
         return None if cut.value.says_nothing else _made(cut.value.kind, cut.value.text, text)

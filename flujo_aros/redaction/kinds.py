@@ -180,7 +180,7 @@ _STRONG: Final = (
 )
 """The names of secrets, in lower case. Each begins with literal characters, which makes the search fast."""
 _WEAK: Final = ("token", "key", r"auth(?:orization)?", "jwt", "sid", "cookie", "login", r"pin(?:[ _-]code)?", "otp")
-"""Names that often have another meaning."""
+"""Names that often have a different meaning."""
 _IN_SENTENCES: Final = ("token", "pin")
 """Those names that can have a value in a sentence: `the token is …`."""
 _NUMBERED: Final = r"(?:[_-]?(?:key|value|id|text|\d{1,3}))?"

@@ -170,7 +170,7 @@ def _join_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 def _cases(value: str) -> Iterator[str]:
     """Yield a value unchanged, and in upper and lower case, as a template filter may write it.
 
-    A short value is not changed, since it may be an ordinary word in another case.
+    A short value is not changed, since it may be an ordinary word in a different case.
     """
     yield value
     if len(value) >= SHORT:

@@ -192,7 +192,7 @@ _ARRIVES: Final = {
     "number-to-boolean": ("arrives as a number", "say in its description that it is true or false"),
     "enum-case": ("arrives in a different case", "list its values in the prompt exactly as they are written"),
     "enum-word": ("arrives with words around it", "list its values in the prompt, or add aliases to the enum"),
-    "near_miss_key": ("arrives under another name", "add the name as an alias, or name the key in the prompt"),
+    "near_miss_key": ("arrives under a different name", "add the name as an alias, or name the key in the prompt"),
     "wrapped-in-list": ("arrives as one value", "say in its description that it is a list"),
     "unwrapped-list": ("arrives as a list", "say in its description that it is one value"),
     "stringified": ("arrives as JSON inside a string", "use output_mode: native where the model can"),

@@ -1,4 +1,4 @@
-"""Reads the recorded replies of a run again, under another contract or ladder, without any model call."""
+"""Reads the recorded replies of a run again, under a different contract or ladder, without any model call."""
 
 from __future__ import annotations
 

@@ -357,7 +357,7 @@ WHY: Final = {
     "hex-number": "The number was written in hexadecimal.",
     "numeral": "The number was written in words.",
     "leading-zeros": "The number was written with leading zeros.",
-    "written-date": "The date was written out, or in another order.",
+    "written-date": "The date was written out, or in a different order.",
     "iso-form": "The date or time was in a form of ISO 8601 other than the one that JSON Schema requires.",
     "written-time": "The time was written in words.",
     "no-value": "The reply has a word for a missing value.",

@@ -55,8 +55,8 @@ class Field:
     `dissent` has every other value, each with its votes. `abstained` counts the readings that do not vote: rejected
     ones, readings still to come, and, inside a list item, readings without that item. Whether the item exists is a
     separate field, at the path of the item, unless all readings have it. `agreed` is true if there are enough votes.
-    `trust` combines the agreement (`clean` if unanimous, `inferred` if enough readings agree, `degraded` if the field
-    is contested) with the repairs that the agreeing readings needed here; the lower one counts. `open` is true if
+    `trust` combines the agreement (`clean` if unanimous, `inferred` if enough readings agree, and `degraded` if the
+    field is contested) with the repairs that the agreeing readings needed here; the lower one counts. `open` is true if
     readings still to come could change the result.
     """
 
@@ -585,7 +585,8 @@ def _matches(slots: Sequence[_Slot], items: Sequence[Any], shape: Shape) -> dict
 
 
 def alike(one: Any, other: Any) -> float:
-    """Return how similar two JSON values are, from 0 to 1; strings weigh more than numbers, numbers more than booleans.
+    """Return how similar two JSON values are, from 0 to 1; strings weigh more than numbers, and numbers more than
+    booleans.
 
     >>> alike({"sku": "A-1", "qty": 2}, {"sku": "A-1", "qty": 3}) > 0.5 > alike({"sku": "A-1"}, {"sku": "B-7"})
     True

@@ -157,7 +157,7 @@ class StepFinished(_Emitted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepNoted(_Emitted):
-    """Plain JSON that a step reports besides its value: the votes of an `agreement`, an event of an `ensemble`."""
+    """Plain JSON that a step reports besides its value: the votes of an `agreement`, or an event of an `ensemble`."""
 
     note: str
     data: dict[str, Any] = field(repr=False)

@@ -189,7 +189,7 @@ def inspect_blueprint(
     given = cast("object", [allow] if isinstance(allow, str) else allow)
     allowed = tuple(cast("Iterable[object]", given)) if isinstance(given, Iterable) else None
     if allowed is None or not all(isinstance(each, str) for each in allowed):
-        raise UsageError(f'allow must be a list of names of modules, such as ["shop"], not {allow!r}')
+        raise UsageError(f'allow must be a list of module names, such as ["shop"], not {allow!r}')
     allowed = cast("tuple[str, ...]", allowed)
     for each in allowed:
         if each.endswith(SUFFIX):

@@ -1,4 +1,5 @@
-"""One run from the command line: its observers and progress, the question and the state of a paused run, its exit code.
+"""One run from the command line: its observers and progress, the question and the state of a paused run, and its exit
+code.
 
 The progress is a live display in a terminal, and one plain line for each change elsewhere.
 """

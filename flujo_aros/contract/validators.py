@@ -84,7 +84,7 @@ _MOST_EXPLAINED: Final = 1_000
 
 
 class Valid(NamedTuple, Generic[T_co]):
-    """The typed value. `conversions` lists changes by the validator itself (`"3"` read as 3, a key ignored)."""
+    """The typed value. `conversions` lists changes by the validator itself (`"3"` read as 3, or a key ignored)."""
 
     value: T_co
     conversions: tuple[Issue, ...] = ()

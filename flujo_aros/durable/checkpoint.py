@@ -1,8 +1,8 @@
 """Records each call of a run as one step of the engine, in one transaction with the rows of this package.
 
-DBOS runs a step in two transactions: one checks whether the step is already recorded, the other records it. The first
-would find nothing here: recorded calls are read once, when a run is continued, and every new call has its own id. The
-second is DBOS's own statement, which verifies in its transaction that this execution still owns the workflow; the
+DBOS runs a step in two transactions: one checks whether the step is already recorded, and the other records it. The
+first would find nothing here: recorded calls are read once, when a run is continued, and every new call has its own id.
+The second is DBOS's own statement, which verifies in its transaction that this execution still owns the workflow; the
 starts of steps that are not written yet are written with it. As a result, a step costs little more than a plain DBOS
 step.
 """

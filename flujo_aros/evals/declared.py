@@ -70,7 +70,8 @@ class DeclaredFields:
                 raise UsageError(nearest(value, words, closed=True).after(f"{where}: {name!r} can never be {value!r}"))
 
     def reject(self, path: Sequence[str | int], where: str) -> Shape | None:
-        """Return the shape of a field, None if unknown. Raises `UsageError` for one which the output cannot have."""
+        """Return the shape of a field, or None if unknown. Raises `UsageError` for a field that the output cannot
+        have."""
         shape = self.shape
         for number, key in enumerate(path):
             values = [branch for branch in shape.branches if branch.types != frozenset({"null"})]

@@ -435,7 +435,7 @@ class Showing:
     """Takes the events of one run of an agent and emits to `live` what a person should see.
 
     The emitted events always add up to the text that counts: the deltas one after the other, a `TextReplaced` in place
-    of all before it, a `TextAppended` after it.
+    of all before it, and a `TextAppended` after it.
     """
 
     def __init__(self, live: Live, contract: Contract[Any] | None, run: Run) -> None:

@@ -3,7 +3,7 @@
 Edits are made by position, in the style of the surrounding text, applied until none is left, and shown as a patch.
 
 A key is added, a scalar is replaced, or a step is inserted. Each such function returns the edit, or None if the text is
-in a form that is better left to a person (an alias, an anchor, an explicit `? key`). Nothing but the edited text
+in a form that is better left to a person (an alias, an anchor or an explicit `? key`). Nothing but the edited text
 changes: comments, order, quotes and line ends stay. Positions are lines and columns as the blueprint reader counts
 them, and the offsets that edits need.
 """

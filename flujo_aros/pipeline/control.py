@@ -184,7 +184,7 @@ class Loop(PipelineStep):
     """Runs its body until the exit condition holds, at most `max_loops` times, and returns the last value.
 
     Each iteration receives the value of the previous one as `previous_step`, or the value of `next_input`; `index`
-    counts from 0, `iteration` from 1. `exit` is an expression over the results of the body (`previous_step.done`,
+    counts from 0, and `iteration` from 1. `exit` is an expression over the results of the body (`previous_step.done`,
     `steps.draft.output`, `context.total >= 3`), or a function of the last value and the context. `completion_signal` is
     a string, such as `<promise>COMPLETE</promise>`, that ends the loop when the last step's reply contains it. With
     neither, the body runs exactly `max_loops` times; if the condition is never met the step fails, unless

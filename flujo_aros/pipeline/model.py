@@ -207,8 +207,8 @@ class PipelineStep(Generic[T_co]):
     name: str
     _: KW_ONLY
     on_degraded: OnDegraded | None = None
-    """Text in place of a value: `accept` counts it as success, `fail` as failure. Default: the run continues, and ends
-    degraded."""
+    """Text in place of a value: `accept` counts it as success, and `fail` as failure. Default: the run continues, and
+    ends degraded."""
     updates_context: bool = False
     """Merge the value, an object, into the context."""
     mergeable_output: bool | None = None

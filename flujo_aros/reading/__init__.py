@@ -3,7 +3,7 @@
 The input is a string (`read`) or its chunks (`StreamReader`), and a compiled contract. The output is `Accepted` with
 every repair, or `Rejected` with the reason.
 
-1. `read` accepts valid JSON that satisfies the contract unchanged: one call of the validator, no search.
+1. `read` accepts valid JSON that satisfies the contract unchanged: one call of the validator and no search.
 2. `select.Search` reads everything else. It tries its sources in turn, and the first one with an outcome decides: the
    whole text as a scalar or as one object, a JSON string with JSON in it, all places where a bracket opens an answer,
    a call of the model, a quoted text, lines, tags or a table (`notations`), a single word or number.

@@ -2,8 +2,8 @@
 
 English, German, French, Spanish, Chinese and Japanese; alternatives, omissions and the word for an example also in
 Italian, Portuguese, Dutch, Polish, Russian and Korean. Structure takes precedence over words (`remainder`), and these
-lists only make the reader stricter: a missing phrase misses a sign that the value is wrong, a wrong one causes a
-needless rejection. Every expression takes time linear in the length of the text. Doubts and corrections are in
+lists only make the reader stricter: a missing phrase misses a sign that the value is wrong, and a wrong one causes
+a needless rejection. Every expression takes time linear in the length of the text. Doubts and corrections are in
 `remarks`.
 """
 

@@ -109,8 +109,8 @@ def label_before(text: str, start: int, floor: int = 0) -> str:
 
 
 def is_disowned(label: str, *, follows: bool = False) -> bool:
-    """Return whether the words before a value say that it is not the answer: an old value, an example, a
-    counterexample. `follows` means that another value precedes them.
+    """Return whether the words before a value say that it is not the answer: an old value, an example or
+    a counterexample. `follows` means that another value precedes them.
     """
     if phrases.DISOWNS.search(label) is None or phrases.OWNS.search(label) is not None:
         return False
@@ -324,7 +324,7 @@ def _denied_beside(before: str, behind: str, answer: Answer) -> str | None:
     if (absent := absence_in(before, behind, answer.shape.named)) is not None:
         return f"the text next to it says that there was nothing to read: {_excerpt(absent, 0)!r}"
     if (other := other_kind_in(before, behind, lambda: answer.kind)) is not None:
-        return f"the text next to it says that the document is of another kind: {_excerpt(other, 0)!r}"
+        return f"the text next to it says that the document is of a different kind: {_excerpt(other, 0)!r}"
     disowned = disowned_in(before, behind)
     return disowned and f"the text next to it says that it is not the answer: {_excerpt(disowned, 0)!r}"
 
@@ -806,7 +806,7 @@ _FEWEST_LINES: Final = 2
 
 
 def _other_form(prose: str, names: Mapping[str, Shape]) -> str | None:
-    """Return an answer in a form that is not supported: a call with arguments, a table, a row of tags."""
+    """Return an answer in a form that is not supported: a call with arguments, a table or a row of tags."""
     if not any(sign in prose for sign in "(|<"):
         return None
     for found in _FORMS.finditer(prose):

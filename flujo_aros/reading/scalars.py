@@ -1,9 +1,9 @@
-"""The meaning of scalars as models write them, with the risk of each: numbers, dates, choices, booleans.
+"""The meaning of scalars as models write them, with the risk of each: numbers, dates, choices and booleans.
 
 1. `read_number` reads a number that differs from JSON only in its notation (`+5`, `1,234,567`); the parser needs no
    more.
-2. `read_amount` reads one number in any notation, with what may be next to it: a currency, a percent sign, a unit, a
-   word that multiplies. The name of the field decides which unit is harmless (`Hints`); digits are never dropped.
+2. `read_amount` reads one number in any notation, with what may be next to it: a currency, a percent sign, a unit or
+   a word that multiplies. The name of the field decides which unit is harmless (`Hints`); digits are never dropped.
 3. `read_time` reads a date, time or duration in one of the usual forms and returns its ISO form, or nothing if day and
    month could be swapped.
 4. `match_choice` and `match_boolean` find the one choice that a string means: spelled in a different way, or as a word
@@ -486,7 +486,7 @@ def _suffix(rest: str, codes: list[str], factor: Decimal, units: frozenset[str],
 
 def _is_rate(unit: str, hints: Hints) -> bool:
     """Return whether a unit is the rate that the field is in, by its name or description: `t/ha` for `yield_t_per_ha`,
-    `bpm` for "beats per minute".
+    and `bpm` for "beats per minute".
     """
     parts = _RATES.get(unit.casefold()) or tuple(part.strip() for part in _PER.split(unit.casefold()))
     if len(parts) != len(("what", "per what")):
@@ -1158,8 +1158,8 @@ _AND_SO_ON: Final = frozenset(("etc", "and so on", "usw", "und so weiter", "and 
 
 
 def is_placeholder(text: str, names: tuple[str, ...] = ()) -> bool:
-    """Return whether an unquoted word is a placeholder for a value: `<name>`, `string`, `etc`, the name of its own
-    field.
+    """Return whether an unquoted word is a placeholder for a value: `<name>`, `string`, `etc` or the name of its
+    own field.
     """
     if _SLOT.fullmatch(text) or tuple(name_words(text)) == names or text.rstrip(".").casefold() in _AND_SO_ON:
         return True

@@ -160,11 +160,11 @@ def grounded(
 ) -> Outcome[T]:
     """Return the outcome; each value that the source does not state is reported as the repair `not-in-output`.
 
-    INFERRED is a value that follows from the source: a date in a different format, a number in words, a choice based on
-    the value at its location. LOSSY is a value that nothing in the source supports, so it was made up. If the contract,
-    or the location itself, does not allow that risk, the outcome is a rejection (`not_in_output`). `draft` is the value
-    read from the source. `whole` means that the question was about the whole source, so a choice may be based on all of
-    it.
+    INFERRED is a value that follows from the source: a date in a different format, a number in words, or a choice based
+    on the value at its location. LOSSY is a value that nothing in the source supports, so it was made up. If the
+    contract, or the location itself, does not allow that risk, the outcome is a rejection (`not_in_output`). `draft` is
+    the value read from the source. `whole` means that the question was about the whole source, so a choice may be based
+    on all of it.
 
     >>> from flujo_aros import read
     >>> from flujo_aros.contract import compile_contract

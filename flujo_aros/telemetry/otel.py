@@ -1,6 +1,6 @@
 """OpenTelemetry: spans and metrics of runs, steps and stages.
 
-A run is `invoke_workflow {pipeline}`, a step `step {name}`, a stage of a ladder `stage {name}`. The spans of
+A run is `invoke_workflow {pipeline}`, a step is `step {name}`, and a stage of a ladder is `stage {name}`. The spans of
 pydantic-ai (`invoke_agent`, `chat`) nest between and below them, and only those have `gen_ai.usage`.
 """
 

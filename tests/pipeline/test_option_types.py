@@ -133,8 +133,8 @@ WRONG: list[tuple[Make, str]] = [
     (lambda: OpenTelemetry("x"), "OpenTelemetry: tracer_provider must be a provider, which has `get_tracer`, not 'x'"),  # type: ignore[arg-type]  # as above
     (lambda: bound([CALL]), "bound takes a Pipeline or a step, not list: use Pipeline([step, …])"),  # type: ignore[arg-type]  # as above
     (lambda: load_blueprint({"name": "b"}), "load_blueprint takes the path of a file, not {'name': 'b'}"),  # type: ignore[arg-type]  # as above
-    (lambda: parse_blueprint("", allow=[3]), 'allow must be a list of names of modules, such as ["shop"], not [3]'),  # type: ignore[list-item]  # as above
-    (lambda: parse_blueprint("", allow=None), 'allow must be a list of names of modules, such as ["shop"], not None'),  # type: ignore[arg-type]  # as above
+    (lambda: parse_blueprint("", allow=[3]), 'allow must be a list of module names, such as ["shop"], not [3]'),  # type: ignore[list-item]  # as above
+    (lambda: parse_blueprint("", allow=None), 'allow must be a list of module names, such as ["shop"], not None'),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, usage_limits={"max_requests": 3}), "Runner: usage_limits must be StepLimits, or None, not"),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, engine="durable"), "Runner: engine must be an engine, or None, not 'durable'"),  # type: ignore[arg-type]  # as above
     (

@@ -543,7 +543,7 @@ class Output(metaclass=_Forms):
         reply satisfies the contract, as `Block({}, text)`.
         """
         if not isinstance(cast("object", block_key), str):
-            raise ContractError(f"block_key must be a name, a string, not {block_key!r}")
+            raise ContractError(f"block_key must be a string, not {block_key!r}")
         key = block_key.strip()
         required = names_of(required, "required")
         others = tuple(dict.fromkeys(name.strip() for name in required if name.strip() and name.strip() != key))
@@ -636,7 +636,7 @@ def _whole(number: object, what: str) -> int:
 def _trimmed(tag: object) -> str:
     if not isinstance(tag, str):
         order = "; write the tag first, then the type" if isinstance(tag, type) else ""
-        raise ContractError(f"tag must be a name, a string, not {short_value(tag)}{order}")
+        raise ContractError(f"tag must be a string, not {short_value(tag)}{order}")
     trimmed = tag.strip().strip("<>/ ")
     if not trimmed:
         raise ContractError("the tag must not be blank")

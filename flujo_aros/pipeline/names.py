@@ -93,7 +93,7 @@ class Where:
 
 
 class Source:
-    """The base class of templates and conditions: compared by their text, with every reference to a name.
+    """The base class of templates and conditions, which are compared by their text and list every reference to a name.
 
     Errors about them begin with `where`.
     """

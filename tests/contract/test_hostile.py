@@ -203,8 +203,8 @@ def test_an_ignored_echo_is_reported() -> None:
 # --- mistakes of the caller -------------------------------------------------------------------------------------------
 
 WRONG = {
-    "a tag that is not a string": (lambda: Output.tagged(None, {}), "tag must be a name, a string, not None"),  # type: ignore[arg-type]  # the mistake
-    "a key that is not a string": (lambda: Output.block(5), "block_key must be a name, a string, not 5"),  # type: ignore[arg-type]  # the mistake
+    "a tag that is not a string": (lambda: Output.tagged(None, {}), "tag must be a string, not None"),  # type: ignore[arg-type]  # the mistake
+    "a key that is not a string": (lambda: Output.block(5), "block_key must be a string, not 5"),  # type: ignore[arg-type]  # the mistake
     "required as one text": (lambda: Output.block("plan", "next"), r"write a list, \['next'\]"),
     "a kind that is no text": (lambda: Output.event(["a", 1]), "kinds contains 1"),  # type: ignore[list-item]  # the mistake
     "a field that events have": (lambda: Output.event(["a"], ["says_nothing"]), "'says_nothing' cannot be used"),

@@ -282,9 +282,11 @@ def _is_corrected(problem: Problem, names: Mapping[tuple[int, int], Suggestion])
 
 def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline | None:
     """Return the pipeline of a document, or None if it has errors, which are recorded."""
-    if not isinstance(root.value, dict):
+    is_manifest = root.keys.keys() >= {"persona", "may_emit"} and "steps" not in root.keys
+    if is_manifest or not isinstance(root.value, dict):
         code = Code.UNREADABLE if root.value is None else Code.INVALID
-        loading.note(root.place, "a blueprint is a mapping with `steps:`", code)
+        manifest = "this is the manifest of an agent; name the file in the `cast` of a step of `kind: ensemble`"
+        loading.note(root.place, manifest if is_manifest else "a blueprint is a mapping with `steps:`", code)
         return None
     root = loading.chosen.put_into(root, loading.note, loading.needs_no_variable)
     parts = root.members

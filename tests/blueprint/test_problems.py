@@ -62,6 +62,12 @@ def test_a_list_of_agents_is_one_error() -> None:
     assert problem.message == "agents should be a mapping, not a list; write `NAME: {model: …}` for each agent"
 
 
+def test_the_manifest_of_an_agent_is_one_error() -> None:
+    manifest = "{name: owl, role: critic, persona: An owl., subscribes_to: [a.b], may_emit: [a.c]}"
+    message = "this is the manifest of an agent; name the file in the `cast` of a step of `kind: ensemble`"
+    assert [each.message for each in inspect_blueprint(manifest).findings] == [message]
+
+
 @pytest.mark.parametrize("key", ["agent", "agents"])
 def test_a_single_agent_without_a_name_is_one_error(key: str) -> None:
     text = f"{key}: {{model: test, system_prompt: Sort.}}\nsteps:\n  - {{name: s, uses: agents.reader}}\n"

@@ -418,11 +418,12 @@ _WORDS: Final = {
         decimali casas_decimais decimalen miejsc знаков знака ondalık 小数 小数点 소수점 whole integer integers full
         minutes hours days ganze* minuten stunden entier* minutes_entières entero* intero interi inteir* hele gehele
         całkowit* целых целое tam_sayı 整数 정수""",
-    "CONVERTED": """converted convert conversion umgerechnet umrechn* converti* convertid* convertit* convertí
-        omgerekend przelicz* пересчита* пересчёт* перевёл перевел çevirdim omräkna* räknade_om 换算 折算 換算 환산*""",
-    "ROUGHLY": """roughly approximate* about approx around ungefähr* etwa circa environ approximativ* aproximad*
-        approssimativ* ongeveer około примерн* приблизительн* yaklaşık ungefärlig* 大约 大概 约 およそ おおよそ 約
-        だいたい 대략 약""",
+    "CONVERTED": """exchange_rate wechselkurs taux_de_change tipo_de_cambio taxa_de_câmbio wisselkoers курс
+        döviz_kuru 汇率 為替レート 환율* converted convert conversion umgerechnet umrechn* converti* convertid*
+        convertit* convertí omgerekend przelicz* пересчита* пересчёт* перевёл перевел çevirdim omräkna* räknade_om
+        换算 折算 換算 환산*""",
+    "ROUGHLY": """roughly approximate* approx ungefähr* etwa circa environ approximativ* aproximad* approssimativ*
+        ongeveer około примерн* приблизительн* yaklaşık ungefärlig* 大约 大概 约 およそ おおよそ 約 だいたい 대략 약""",
     "BY_EYE": """from_memory eyeballed eyeballing aus_dem_gedächtnis aus_dem_kopf pi_mal_daumen de_mémoire
         à_vue_de_nez au_jugé de_memoria a_ojo a_memoria a_occhio de_cabeça a_olho uit_het_hoofd op_het_oog z_pamięci
         na_oko по_памяти на_глаз ezberden göz_kararı ur_minnet på_en_höft 凭记忆 目测 目分量 目測 눈대중* 기억으로""",
@@ -447,6 +448,7 @@ _WORDS: Final = {
         kastettiniz mı_demek 您是指 您指 你是指 您要的 という理解 のことでしょうか の意味 말씀하신 말씀하시는
         의미하신""",
     "OR": """or oder ou o oppure lub albo czy_też или ya_da yoksa veya 还是 或者 それとも 아니면 eller""",
+    "CZY": "czy",
     "INCLUDED": """count counts counted include included mitgezählt mitzählen gezählt eingerechnet comptent comptés
         comptées compter inclus inclure cuentan incluirse contare contano incluso contam incluíd* meetellen
         meegerekend meegeteld wliczone wliczyć uwzględnić учитывать учесть включать включить dahil 计入 算入 包含
@@ -513,6 +515,7 @@ _PAIRS: Final = tuple(
             "STALE NOT >2 CURRENT", "OTHER_RECORD OTHER ~2 RECORD", "ONLY_FIELDS ONLY ~4 SPEC",
             "NOT_ASKED NOT/RATHER >8 ASKED",
             "NO_TOOL NOT >2 TOOL",
+            "OR CHOOSE >5 CZY",
             "NOT_MADE_UP NOT/RATHER >4 MADE_UP", "NO_PLACEHOLDER NOT >4 PLACEHOLDER",
         ),
     )
@@ -598,7 +601,7 @@ _CAVEATS: Final = _rules(
     "CONFIDENCE LOW_SHARE",
     "ROUNDED I/VALUE/FIELD/THIS/BEHIND !REQUESTED/DECIMALS/NOT/SPEC/FIGURE",
     "CONVERTED ROUGHLY !NOT",
-    "BY_EYE I/VALUE/FIELD/THIS/BEHIND/CONVERTED !NOT",
+    "BY_EYE I/VALUE/FIELD/THIS/BEHIND/CONVERTED",
     # "Net or gross?", "Soll ich lieber den Nettobetrag nehmen?"
     "WHICH/OR/INCLUDED A_QUESTION BEHIND/YOU/CHOOSE !OFFER",
     "INSTEAD/PREFER A_QUESTION BEHIND/CHOOSE !OFFER",
@@ -731,7 +734,7 @@ _NOT_KNOWN: Final = frozenset(
 _ASKS: Final = expression(r"(?:\?|(?:か|吗|呢|까요|나요)[。.]?)[\s)\"'”»*_]*\Z")
 _ANSWERS: Final = expression(
     r"\W*(?:yes|no|because|ja|nein|weil|oui|non|parce|sí|porque|sì|perché|sim|não|nee|omdat|tak|nie|bo|да|нет|потому"
-    r"|evet|hayır|çünkü|是|不|因为|はい|いいえ|네|아니)(?!\w)",
+    r"|evet|hayır|çünkü|exactly|genau|precies|exactement|dokładnie|именно|是|不|因为|はい|いいえ|네|아니)(?!\w)",
     re.I,
 )
 """The beginning of a sentence that answers the question before it."""

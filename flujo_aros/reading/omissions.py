@@ -641,6 +641,8 @@ def announces_more(label: str, value: object) -> bool:
     lists = {key: each for key, each in lists.items() if is_list(each)}
     words, tags = _words(label), _tags(label)
     numbers = {at: count for at, word in enumerate(words) if (count := _count_in(word, words[at + 1 : at + 2]))}
+    if lists and _FIRST_OF.search(tags):
+        return True
     if len(lists) != 1 or len(numbers) != 1:
         return False
     [(key, items)], [(at, count)] = lists.items(), numbers.items()
@@ -677,6 +679,8 @@ _OTHER_NUMERALS: Final = {
 }  # fmt: skip
 _INTRODUCES: Final = _rules("^ ~3 HERE/INTRO ~1 OF? THE? ~1 $", "ALL THE? FIRST? $", "ALL OF ~1 $")
 """The words before the number of items, if they announce a list."""
+_FIRST_OF: Final = _rules("HERE/INTRO ~3 FIRST ~1 NUM/DIGIT ~2 OF ~2 NUM/DIGIT")
+"""A part of the items: `Here are the first five of the twelve participants`."""
 _COUNTS_OTHERS: Final = _rules("OF THE? ~1 $", "LOC ~1 $")
 """The words before a number of something else: `the risks of the six pages`."""
 _GOES_ON: Final = _rules("OF/TO/BREAK")

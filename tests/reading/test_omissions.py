@@ -242,6 +242,8 @@ def test_of_replies_of_many_wordings_most_omissions_are_recognized_and_hardly_an
         ("Вот пять рисков:", 4),
         ("次の5店舗です：", 4),
         ("Here's the complete top 10:", 8),
+        ("Here are the first five of the twelve names:", 5),
+        ("Hier die ersten drei von zehn:", 3),
     ],
 )
 def test_a_list_with_fewer_items_than_announced_is_not_complete(label: str, items: int) -> None:

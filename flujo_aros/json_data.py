@@ -211,7 +211,7 @@ _IN_STRING: Final = (
 )
 SUSPECTS: Final = (_IN_STRING, _IN_FORMULA)
 SUSPECT_ESCAPE: Final = re.compile("|".join(SUSPECTS))
-"""Valid JSON that is rarely intended: control characters in place of LaTeX or a path, lone surrogates."""
+"""Valid JSON that is rarely intended: control characters in place of LaTeX or a path, and lone surrogates."""
 
 
 def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:

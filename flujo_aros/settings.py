@@ -104,7 +104,7 @@ class Settings(Configured):
         if word in _SWITCHES:
             return _SWITCHES[word]
         if word.isalpha() and any(len(each) > 1 and distance(word, each) == 1 for each in _SWITCHES):
-            raise ValueError(f"expected off, on, a file or a database URL; write ./{value} for a file of that name")
+            raise ValueError(f"expected off, on, a file or a database URL; write ./{value} for a file with that name")
         return value
 
 

@@ -95,7 +95,7 @@ def test_the_current_settings_are_read_once_until_they_are_cleared(monkeypatch):
         (
             "AROS_JOURNAL",
             "of",
-            "AROS_JOURNAL is 'of': expected off, on, a file or a database URL; write ./of for a file of that name$",
+            "AROS_JOURNAL is 'of': expected off, on, a file or a database URL; write ./of for a file with that name$",
         ),
         ("AROS_JOURNAL", "Flase", "AROS_JOURNAL is 'Flase': expected off, on, "),
         ("aros_enabld", "false", "unknown setting aros_enabld; did you mean 'AROS_ENABLED'"),

@@ -242,7 +242,7 @@ def _decode(data: bytes, source: str, cure: str = "is it the right file?") -> st
 
 
 def given_pairs(pairs: list[str]) -> dict[str, Any]:
-    """Return `k=v` pairs as a dict; a value that is valid JSON is parsed, anything else is a string.
+    """Return `k=v` pairs as a dict; a value that is valid JSON is parsed, and anything else is a string.
 
     >>> given_pairs(["lang=de", "limit=3"])
     {'lang': 'de', 'limit': 3}

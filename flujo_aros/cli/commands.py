@@ -279,7 +279,7 @@ class Limits(Options):
 class Run(Command, Blueprint, Deps, Limits, module="run"):
     """Run a blueprint.
 
-    The output of the last step goes to stdout, progress and the closing report to stderr. Exit code 0 if the run
+    The output of the last step goes to stdout, and progress and the closing report go to stderr. Exit code 0 if the run
     completed, 1 if it failed or degraded, 3 if it paused, 4 if the blueprint is invalid, and 130 if it was interrupted.
     With --durable a run survives a crash and Ctrl-C: the same command continues it. With --inputs each row is a
     separate run, and the results go to a file: exit code 0 if every row completed. The same command continues where the

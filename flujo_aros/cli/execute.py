@@ -307,7 +307,8 @@ class _Row:
 
 
 class Board:
-    """The steps of a run, redrawn at every refresh: running steps with their stage, settled steps with their status."""
+    """The steps of a run, redrawn at every refresh: running steps with their stage, and settled steps with their
+    status."""
 
     def __init__(self, clock: Callable[[], float], say: Callable[[Text], object] = lambda _: None) -> None:
         self.clock = clock

@@ -128,8 +128,8 @@ def check_ready(blueprint: Path, pipeline: Pipeline, max_cost: float | None = No
     """Raise for steps that cannot run and unavailable models; print the warnings of `print_warnings`, and the one about
     the limit of a batch.
 
-    Raises `BlueprintError` for such steps and unknown local models, `UsageError` for other models without their key or
-    package.
+    Raises `BlueprintError` for such steps and unknown local models, and `UsageError` for other models without their key
+    or package.
     """
     unready = [step for step in every_step(pipeline) if isinstance(step, Unready)]
     if unready:

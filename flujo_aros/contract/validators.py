@@ -116,9 +116,9 @@ class Values(Protocol[T_co]):
     def strict_json(self, text: str) -> Verdict[T_co] | None:
         """Validate a JSON text as written, without lax conversions and without ignored keys. Never raises.
 
-        Returns None if it is not JSON, or has to be parsed to know: a key occurs twice in one object, a number is not
-        finite. `Invalid` lists no issues: finding all of them takes longer, and most texts are validated again after a
-        repair.
+        Returns None if it is not JSON, or if only the parser can tell, as with a duplicate key or a number that is
+        not finite. `Invalid` lists no issues: finding all of them takes longer, and most texts are validated again
+        after a repair.
         """
         ...
 

@@ -196,9 +196,9 @@ def _complete_loop() -> Generator[None]:
 class Temporal:
     """An engine that keeps runs in Temporal: `Runner(pipeline, engine=Temporal("temporal://localhost:7233/default"))`.
 
-    `url` names the server and the namespace, `queue` the task queue that workers share. Values are plain data, as with
-    `Durable`; functions of `Call` are activities, while conditions, mappers and checks run inside the workflow and must
-    be pure. `docs/temporal.md` lists the features of `Durable` that are missing here.
+    `url` names the server and the namespace, and `queue` the task queue that workers share. Values are plain data, as
+    with `Durable`; functions of `Call` are activities, while conditions, mappers and checks run inside the workflow and
+    must be pure. `docs/temporal.md` lists the features of `Durable` that are missing here.
 
     Use it as an async context manager, or `await close()`. Raises `UsageError` for an invalid URL, and if the server
     cannot be reached.

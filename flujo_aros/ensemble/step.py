@@ -388,7 +388,7 @@ class _Turn:
 class _PausedTurn(BaseModel):
     """The state that, besides the agent's conversation, a turn needs to continue after a decision on its tool calls.
 
-    `calls` and `usage` count the turn so far, `repairs` the whole run. `events` contains the log if it is only in
+    `calls` and `usage` count the turn so far, and `repairs` the whole run. `events` contains the log if it is only in
     memory.
     """
 

@@ -256,7 +256,7 @@ def _find_in_price_list(provider: str, model: str) -> tuple[Provider, ModelInfo]
 
 
 def can_stream(model: Model) -> bool:
-    """Return whether a model can stream its replies: a `FunctionModel` may lack the function, others the method."""
+    """Return whether a model can stream its replies: a `FunctionModel` may lack the function, and others the method."""
     while isinstance(model, WrapperModel):
         model = model.wrapped
     if isinstance(model, FunctionModel):

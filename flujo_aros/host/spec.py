@@ -391,7 +391,7 @@ ENVELOPE: Final = "response"
 
 
 def object_schema(schema: JsonSchema) -> JsonSchema:
-    """Return a copy of an object schema in the form that hosts expect; a schema of another type is wrapped."""
+    """Return a copy of an object schema in the form that hosts expect; a schema of a different type is wrapped."""
     own = copy.deepcopy(schema)
     return own if follow_root_ref(own).get("type") == "object" else envelope_schema(own, ENVELOPE)
 

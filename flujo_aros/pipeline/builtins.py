@@ -104,8 +104,8 @@ def wrap_dict(value: Any, *, key: str = "value") -> dict[str, Any]:
 
 
 def ensure_object(value: Any, *, key: str = "value") -> dict[str, Any]:
-    """Return the input as an object: a model or a dataclass by its fields, a string that contains a JSON object as that
-    object.
+    """Return the input as an object: a model or a dataclass by its fields, and a string that contains a JSON object as
+    that object.
 
     Anything else is put under `key`. Strings are not repaired here; an agent step with a schema does that.
 

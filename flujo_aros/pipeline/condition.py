@@ -317,7 +317,7 @@ _NAMES: Final = (*ROOTS, *VARIABLES, "output")
 
 class Condition(Source):
     """An expression over the names of a step. Two conditions with the same source are equal. `reads` has every
-    reference to a name with its position, `references` the steps that are referenced. Raises `TemplateError`
+    reference to a name with its position, and `references` the steps that are referenced. Raises `TemplateError`
     immediately for an error in the source; `where` describes the condition in every message, and `names` are the names
     it may use.
 

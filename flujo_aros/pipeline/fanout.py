@@ -245,7 +245,7 @@ class Parallel(TakesInput):
     merge_strategy: MergeStrategy = "error_on_conflict"
     """What happens if two branches write different values to one path in the context."""
     on_branch_failure: OnBranchFailure = "propagate"
-    """`propagate` fails the step, `ignore` continues as long as one branch succeeds."""
+    """`propagate` fails the step, and `ignore` continues as long as one branch succeeds."""
     context_include_keys: Sequence[str] | None = None
     """The only keys of the context that the branches see."""
     field_mapping: Annotated[Mapping[str, Sequence[str]], _FIELD_MAPPING] | None = None
@@ -345,7 +345,7 @@ class Parallel(TakesInput):
 
 def check_scopes(names: Mapping[str, object]) -> list[str]:
     """Return errors in the names of branches."""
-    words = "use one line without quotes, braces and `/`"
+    words = "use one line without quotes, braces or `/`"
     return [f"not a valid branch name: {name!r}; {words}" for name in names if not STEP_NAME.fullmatch(str(name))]
 
 

@@ -233,7 +233,7 @@ class PipelineStep(Generic[T_co]):
 
     def __post_init__(self) -> None:
         if not isinstance(cast("object", self.name), str) or not STEP_NAME.fullmatch(self.name):
-            raise UsageError(f"not a valid step name: {self.name!r}; use one line without quotes, braces and `/`")
+            raise UsageError(f"not a valid step name: {self.name!r}; use one line without quotes, braces or `/`")
         for key, problem in chain(wrong_options(self, PipelineStep), _problems(self)):
             self.refuse(problem, key)
 

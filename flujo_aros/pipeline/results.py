@@ -347,10 +347,10 @@ class PausedRun(Strict):
 
 @dataclass(frozen=True, slots=True)
 class BodyResult:
-    """How the steps of a body ended. `failed` is the nested step that failed the body, `degraded` the first one whose
-    text was passed on in place of a value. `last` is the result of its last step, `outputs` has the value of each by
-    name, `writes` their writes to the context in order, `shared` the resulting context, and `said` the conversation of
-    its agents.
+    """How the steps of a body ended. `failed` is the nested step that failed the body, and `degraded` the first one
+    whose text was passed on in place of a value. `last` is the result of its last step, `outputs` has the value of each
+    by name, `writes` their writes to the context in order, `shared` the resulting context, and `said` the conversation
+    of its agents.
     """
 
     scope: str

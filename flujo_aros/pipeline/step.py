@@ -136,7 +136,7 @@ class Processing:
     """
 
     structured_output: StructuredOutput = "auto"
-    """How a schema is requested: `auto` uses the provider's mode if it has one, `off` only puts the schema in the
+    """How a schema is requested: `auto` uses the provider's mode if it has one, and `off` only puts the schema in the
     instructions. The others mean the provider's mode."""
     schema: Annotated[dict[str, Any], Option(words="a JSON Schema, which is a mapping")] | None = None
     """A JSON Schema for the value. Default: that of the agent."""

@@ -15,7 +15,7 @@ tolerant `parser`, whose grammar is in `grammar`.
   checks the result.
 5. `Search` decides between the candidates that fit. Finally, `remainder` checks the text that is not in the value:
    unless it is harmless, the reading is rejected. The word lists are in `phrases`; `remarks` recognizes sentences
-   in which the writer doubts or corrects the value, `claims` those that give one of its fields a different value.
+   in which the writer doubts or corrects the value, and `claims` those that give one of its fields a different value.
 6. `payload.TagReader` and `read_block` find a payload that is only part of the reply; `read_event` reads an event, or
   the prose in its place. The same search reads what they find.
 

@@ -520,7 +520,7 @@ _PAIRS: Final = tuple(
         ),
     )
 )  # fmt: skip
-"""Classes of two words: `~3` stands for up to three words in any order, `>3` for this order."""
+"""Classes of two words: `~3` stands for up to three words in any order, and `>3` for this order."""
 
 
 class _Rule(NamedTuple):

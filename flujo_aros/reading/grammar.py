@@ -274,8 +274,8 @@ _QUOTED_OR_BARE_KEY: Final = rf"(?: {_QUOTED_KEY} | {_BARE} )"
 def member(*, bare: bool) -> Ahead:
     """Return the expression for a key and an unambiguous scalar, or a key and an opening bracket, in one match.
 
-    `bare` means that the object has bare keys, so a word before a colon is a key. Groups: three kinds of keys, five of
-    values.
+    `bare` means that the object has bare keys, so a word before a colon is a key. Groups: three kinds of keys and five
+    of values.
 
     A string has ended if its object closes or another key follows; a quote before anything else may be part of the
     string. A number has ended at a closer, or at a comma that is not followed by digits (`1,234` is one number).

@@ -17,8 +17,8 @@ from flujo_aros.reading.grammar import expression
 
 
 class Lexicon:
-    """Words of several languages by class: `guess*` is any word that begins like that, `made_up` a group of words.
-    A word of several classes belongs to the last one.
+    """Words of several languages by class: `guess*` is any word that begins like that, and `made_up` is a group of
+    words. A word of several classes belongs to the last one.
 
     `more` are classes whose words are found in a different way. `word` finds the words, marks and breaks.
 

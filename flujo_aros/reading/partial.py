@@ -143,8 +143,8 @@ class Snapshot(NamedTuple):
 class Partial(Generic[T_co]):
     """The preview of an answer that is still being written.
 
-    `value` is plain JSON. Conversions that are certain are applied (`"3"` is 3 if the schema expects a number, an alias
-    becomes the real name); everything else is shown as written. Numbers, literals and keys appear when they are
+    `value` is plain JSON. Conversions that are certain are applied (`"3"` is 3 if the schema expects a number, and an
+    alias becomes the real name); everything else is shown as written. Numbers, literals and keys appear when they are
     complete; strings grow. It is the value as of this piece, and is built on first access, in time proportional to the
     open containers. Closed parts are shared, so do not modify the value.
 

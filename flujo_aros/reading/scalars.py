@@ -542,8 +542,8 @@ def _fits(word: str, units: frozenset[str]) -> bool:
 
 
 def _is_own_name(word: str, names: tuple[str, ...]) -> bool:
-    """Return whether a unit names the things that the field counts: `3 retries` for `retries`, `12 pages` for
-    `page_count`.
+    """Return whether a unit names the things that the field counts: `3 retries` for `retries`, or `12 pages`
+    for `page_count`.
     """
     if not names or word in _LIMITS:
         return False

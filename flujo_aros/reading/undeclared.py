@@ -2,7 +2,7 @@
 
 `likeness` compares two names by spelling, stem, containment and meaning. `place` decides for each undeclared member of
 an object: it is renamed to an empty field, moved, rejected because a field may have been meant, or ignored. The word
-lists come from the names in many schemas; a missing word leaves a key unplaced, a wrong one causes a rejection.
+lists come from the names in many schemas; a missing word leaves a key unplaced, and a wrong one causes a rejection.
 """
 
 from __future__ import annotations
@@ -503,9 +503,9 @@ def place(
 ) -> Placement:
     """Return the field that an undeclared member was meant for.
 
-    `empty` are the declared fields without a value, `written` the keys accepted for each. `fits` says whether a value
-    can be read as that of a field, and `own` are words for the object itself. The name decides first, then the contents
-    of the value.
+    `empty` are the declared fields without a value, and `written` the keys accepted for each. `fits` says whether a
+    value can be read as that of a field, and `own` are words for the object itself. The name decides first, then the
+    contents of the value.
     """
     if _is_blank(member.node) or member.key[:1] in _PRIVATE:
         return Placement()

@@ -112,10 +112,10 @@ class Reply:
     if anything), `fault_code` is its kind (`http_400`), and `retry_after` the seconds to wait according to the
     provider. `in_words` means that the error concerned the requested output format, so that a prompt without it may
     work. `objections` are the issues raised beyond the contract, for example by the host framework's validator, or the
-    reason why there is no text. `refused` means that the provider reports that its filter ended the reply, `thought`
-    that the text comes from the model's thinking and its reply is empty. `unmade` is the reason why no call was made:
-    there is nothing to read, and the stage ends. With `used_up`, a limit of the caller is reached and no stage may make
-    another call.
+    reason why there is no text. `refused` means that the provider reports that its filter ended the reply, and
+    `thought` that the text comes from the model's thinking and its reply is empty. `unmade` is the reason why no call
+    was made: there is nothing to read, and the stage ends. With `used_up`, a limit of the caller is reached and no
+    stage may make another call.
     """
 
     text: str

@@ -139,7 +139,7 @@ def _marked(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_distinctive(part: str) -> bool:
-    """Return whether a part of a secret is itself a secret: a line of a private key is, a word is not."""
+    """Return whether a part of a secret is itself a secret: a line of a private key is, but a word is not."""
     letters = any(letter.isalpha() for letter in part)
     return len(part) >= _SHORTEST_PART and letters and any(letter.isdigit() or letter.isupper() for letter in part[1:])
 

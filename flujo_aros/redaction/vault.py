@@ -28,7 +28,8 @@ def secrets_of(text: str) -> tuple[str, ...]:
 
 @dataclass
 class Vault:
-    """The secrets of one text, by label. `hide` removes them, `restore` puts them back where a model copied a label.
+    """The secrets of one text, by label. `hide` removes them, and `restore` puts them back where a model copied a
+    label.
 
     `named` are values that the caller knows to be secret, in addition to the kinds that are recognized by form. With
     `labelled`, values that the text itself calls a password, a key or a token are secret wherever they occur.

@@ -42,7 +42,7 @@ _LONGEST_PIECE: Final = 40
 class Exchange:
     """How one call proceeds: its delays, its reply and its end. A fault changes parts of it.
 
-    `text` is the reply, `value` the object in it if it is one; `tool` is the tool whose argument it is. `wait` and
+    `text` is the reply, and `value` the object in it if it is one; `tool` is the tool whose argument it is. `wait` and
     `pause` are seconds before the reply and between two chunks of it; `stall` is a single wait in the middle, in
     seconds. `error` is raised before anything has arrived or, with `sent` (a share of the text, 0 to 1), after that
     part of a streamed reply. `cancelled` means that the caller is cancelled while it waits. `mode` is how the output

@@ -28,7 +28,7 @@ READ_TIMEOUT = 3600.0  # a large model on one core may be slow; limit the time w
 
 
 def profile_of(facts: ServerFacts) -> OpenAIModelProfile:
-    """Return the server's capabilities: grammars always, tools only if the model's chat template supports them."""
+    """Return the server's capabilities: grammars always, and tools only if the model's chat template supports them."""
     return OpenAIModelProfile(
         supports_tools=facts.tools,
         supports_json_schema_output=True,

@@ -77,7 +77,7 @@ class ServerFacts(NamedTuple):
 class LocalServer:
     """A running llama.cpp server, which exits with this process, however this process ends.
 
-    `ready()` waits for it, `stop()` ends it. It leaves no files behind: its log is an unnamed file.
+    `ready()` waits for it, and `stop()` ends it. It leaves no files behind: its log is an unnamed file.
     """
 
     def __init__(self, name: str, weights: Path, settings: LocalSettings) -> None:

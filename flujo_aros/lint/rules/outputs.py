@@ -475,7 +475,7 @@ class EnumWithoutEscape(Rule, code="V-O4", severity=Severity.INFO, fixable=Appli
 
     ## Why is this bad
 
-    A model that must pick a value does so even for an input that fits none of them. That is a silent guess.
+    A model that must pick a value does so even for an input that none of them fits. That is a silent guess.
 
     ## Example
 

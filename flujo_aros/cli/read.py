@@ -318,8 +318,8 @@ def case_of(kind: type[C], name: str, number: int, row: dict[str, Any]) -> C:
 
 
 def same(one: Any, two: Any) -> bool:
-    """Return whether two JSON values are equal; `True` is not 1, 1.0 is 1, a difference in the last bit of a float is
-    ignored.
+    """Return whether two JSON values are equal; `True` is not 1, 1.0 is 1, and a difference in the last bit of a float
+    is ignored.
     """
     if is_dict(one) and is_dict(two):
         return one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)

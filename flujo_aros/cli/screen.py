@@ -148,7 +148,7 @@ def print_json(value: Any) -> None:
 
 
 def print_result(value: Any) -> None:
-    """Print the result of a run on stdout: a string as it is, anything else as JSON.
+    """Print the result of a run on stdout: a string as it is, and anything else as JSON.
 
     On a terminal, control characters are made visible.
     """

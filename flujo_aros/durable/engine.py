@@ -101,7 +101,7 @@ class _Active:
 class Durable:
     """An engine that keeps every run in a database: `Runner(pipeline, engine=Durable("sqlite:///runs.sqlite"))`.
 
-    `url` is `sqlite:///FILE`, for the processes of one machine, or `postgresql://USER@HOST/NAME`, for any number of
+    `url` is `sqlite:///FILE`, for the processes on one machine, or `postgresql://USER@HOST/NAME`, for any number of
     machines. If a process is killed, `run` on the same input continues the interrupted run, in the same program or
     another; settled steps and recorded model calls are neither run nor paid for again. `live` stores the text of
     replies as they are written, so that other processes can follow. `limits` are the limits per minute of each

@@ -35,7 +35,7 @@ def _at_endpoint(name: str, url: str) -> Model:
     from pydantic_ai.providers.openai import OpenAIProvider
 
     class Compatible(OpenAIProvider):
-        """A provider of its own name."""
+        """An OpenAI-compatible provider with its own name."""
 
         @property
         def name(self) -> str:

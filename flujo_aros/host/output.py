@@ -72,7 +72,7 @@ class PlainValues:
     """The values of a contract as the plain JSON that produces them, optionally under the key of an envelope.
 
     A host validates values itself, so it must be given JSON: a typed value serialized to JSON may differ from the JSON
-    that was read (secret strings, excluded fields, computed fields).
+    that was read (secret strings, excluded or computed fields).
     """
 
     def __init__(self, inner: Values[Any], key: str | None = None) -> None:

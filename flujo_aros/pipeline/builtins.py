@@ -86,7 +86,7 @@ def passthrough(value: T) -> T:
 
 
 def stringify(value: Any) -> str:
-    """Return the input as a string: a string unchanged, anything else as JSON.
+    """Return the input as a string: a string unchanged, and anything else as JSON.
 
     >>> stringify({"ok": True})
     '{"ok": true}'

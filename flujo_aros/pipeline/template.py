@@ -411,7 +411,7 @@ class InputTemplate(Source):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """Whether its value is a mapping; unknown for a single `{{ expression }}`, anything else is a string."""
+        """Whether its value is a mapping; unknown for a single `{{ expression }}`, and anything else is a string."""
         return False if self._parsed.lone is None else None
 
     def text(self, names: Mapping[str, Any]) -> str:

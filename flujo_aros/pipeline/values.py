@@ -72,8 +72,8 @@ def as_json(value: Any) -> str:
 
 
 def as_text(value: Any) -> str:
-    """Return a value as text for a model: strings unchanged, everything else as JSON, never as a Python repr. Raises
-    `TypeError` for an image and other non-text content, because JSON of its bytes would be useless to a model.
+    """Return a value as text for a model: strings unchanged, and everything else as JSON, never as a Python repr.
+    Raises `TypeError` for an image and other non-text content, because JSON of its bytes would be useless to a model.
 
     >>> as_text({"ok": True, "who": None})
     '{"ok": true, "who": null}'

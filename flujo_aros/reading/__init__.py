@@ -6,10 +6,10 @@ every repair, or `Rejected` with the reason.
 1. `read` accepts valid JSON that satisfies the contract unchanged: one call of the validator and no search.
 2. `select.Search` reads everything else. It tries its sources in turn, and the first one with an outcome decides: the
    whole text as a scalar or as one object, a JSON string with JSON in it, all places where a bracket opens an answer,
-   a call of the model, a quoted text, lines, tags or a table (`notations`), a single word or number.
+   a call of the model, a quoted text, lines, tags or a table (`notations`), or a single word or number.
 3. `scanner` finds brackets, best place first: tags and fences, separate lines, inline; never in reasoning. Each place
-is a `candidate`. Valid JSON is used unchanged, common damage is repaired by the fast path, the rest goes through the
-tolerant `parser`, whose grammar is in `grammar`.
+is a `candidate`. Valid JSON is used unchanged, common damage is repaired by the fast path, and the rest goes through
+the tolerant `parser`, whose grammar is in `grammar`.
 4. `fit` recognizes values that match the schema, directly or in a wrapper. `coerce` converts the others: names
   (`undeclared`), types, `scalars`. Every conversion is a repair with a path (`node`). The validator of the contract
   checks the result.

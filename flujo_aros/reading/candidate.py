@@ -3,8 +3,8 @@
 Valid JSON goes straight to the validator. If only scalars have to be converted, only these are coerced. Two fast paths
 handle common damage. Both leave validation to the C parser, and anything doubtful to the parser.
 
-`rewrite` repairs unambiguous damage everywhere at once. Most damaged replies are Python or JavaScript literals:
-single quotes, bare keys, `True`, trailing commas, comments. The text is split at its quotation marks, and between the
+`rewrite` repairs unambiguous damage everywhere at once. Most damaged replies are Python or JavaScript literals: single
+quotes, bare keys, `True`, trailing commas and comments. The text is split at its quotation marks, and between the
 strings each kind of damage is repaired in one call, so that no Python code runs for a single token.
 
 `iter_splices` repairs a reply only where it is damaged. The C scanner finds the first character that is not JSON. A

@@ -2,7 +2,7 @@
 
 Reading selects a value. Everything else that the model wrote belongs to one of three classes:
 
-- *wrapping*: fences, greetings, reasoning, role tokens;
+- *wrapping*: fences, greetings, reasoning and role tokens;
 - *harmless*: an undeclared key while every declared field has its value; prose that does not
   question the answer;
 - *unexplained*: everything else. If it could change the value, the reply is rejected; it is never dropped.

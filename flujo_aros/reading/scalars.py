@@ -1015,7 +1015,7 @@ _GLUE: Final = _words(
     是 为 的 该 这 這 が は です である это
     """
 )
-"""Articles, copulas, pronouns. None of them may negate or weaken in another language (so not `un`, `no`, `as` before
+"""Articles, copulas and pronouns. None of them may negate or weaken in another language (so not `un`, `no`, `as` before
 `low`).
 """
 _ANSWER: Final = _words(

@@ -130,8 +130,8 @@ def token_words(usage: Usage) -> str:
 
 
 def value_words(value: object) -> str:
-    """Return a value as it is stored and shown: a string unchanged, anything else as JSON, without the bytes of images
-    and other content.
+    """Return a value as it is stored and shown: a string unchanged, and anything else as JSON, without the bytes of
+    images and other content.
     """
     shown = with_described_content(value)
     if isinstance(shown, str):

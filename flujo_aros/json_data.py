@@ -264,7 +264,7 @@ class Unescaped(NamedTuple):
 
 
 def unescape(raw: str, literal: frozenset[int] | None = frozenset(), *, python: bool = False) -> Unescaped:
-    """Decode JSON escapes; a backslash that begins no escape is kept.
+    """Decode JSON escapes; a backslash that does not begin an escape is kept.
 
     With `python` also `\\xa0`, `\\U0001F600` and `\\N{BULLET}` are decoded.
 

@@ -370,7 +370,7 @@ class Durable:
         return had and not self.locks.is_alive(row.executor or "")
 
     def _take_up(self, row: RunRow) -> bool:
-        """Continue an interrupted run here; return False if another process was first."""
+        """Continue an interrupted run here; return False if another process got there first."""
         died = row.status != "parked"
         if died and row.takeovers >= _MOST_TAKEOVERS:
             self.store.mark(row, "failed", _why_given_up(row))

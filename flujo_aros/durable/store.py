@@ -390,7 +390,7 @@ class Store:
         return connection.execute(RUNS.update().where(*same).values(values)).rowcount == 1
 
     def take_segment(self, connection: sa.Connection, run: RunRow, **values: Any) -> bool:
-        """Continue the run in a new workflow; return False if another process was first."""
+        """Continue the run in a new workflow; return False if another process got there first."""
         return self.change(connection, run, segment=run.segment + 1, **values)
 
     def mark(self, run: RunRow, status: str, note: str) -> bool:

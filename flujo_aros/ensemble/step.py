@@ -806,5 +806,5 @@ def _spec(profile: AgentSpec | str) -> AgentSpec:
     if isinstance(profile, str):
         return AgentSpec(model=profile)
     if not isinstance(cast("object", profile), AgentSpec):
-        raise UsageError(f"expected an AgentSpec or the name of a model as a profile, not {profile!r}")
+        raise UsageError(f"a profile must be an AgentSpec or the name of a model, not {profile!r}")
     return profile

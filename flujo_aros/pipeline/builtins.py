@@ -1,5 +1,5 @@
 """The built-in callables of blueprints: `uses: flujo.builtins.wrap_dict`. Pure functions, identified by name. They
-change no context and call no model; only `extract_from_text` is an agent step, built by `built_in_step`.
+neither change the context nor call a model; only `extract_from_text` is an agent step, built by `built_in_step`.
 """
 
 # Without `from __future__ import annotations`: string annotations would be evaluated whenever a blueprint names a

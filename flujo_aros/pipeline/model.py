@@ -192,13 +192,13 @@ _LIMITS: Final = Option("special", "StepLimits", "use `StepLimits(max_requests=3
 class PipelineStep(Generic[T_co]):
     """A step of any kind: the options that every kind has, and the methods that a pipeline calls.
 
-    `on_degraded`: "accept" treats text in place of a value as success, "fail" as failure; otherwise the run continues
-    with the text and ends `degraded`. `updates_context` merges the value, a mapping, into the context once the step has
-    succeeded; `mergeable_output` declares that it is a mapping. `sink_to` writes the value to a dotted path in the
-    context. `checks` validate the value: functions, sync or async, that return None or True to accept it; if one fails,
-    an agent's reply goes through its ladder. `fallback` runs in place of a step that failed, or whose text
-    `on_degraded` does not accept. `retries` repeats the step after infrastructure errors (a rate limit, a server error,
-    a broken connection), never after bad data. `timeout` is in seconds, all retries included.
+    `on_degraded`: "accept" treats text in place of a value as success, and "fail" as failure; otherwise the run
+    continues with the text and ends `degraded`. `updates_context` merges the value, a mapping, into the context once
+    the step has succeeded; `mergeable_output` declares that it is a mapping. `sink_to` writes the value to a dotted
+    path in the context. `checks` validate the value: functions, sync or async, that return None or True to accept it;
+    if one fails, an agent's reply goes through its ladder. `fallback` runs in place of a step that failed, or whose
+    text `on_degraded` does not accept. `retries` repeats the step after infrastructure errors (a rate limit, a server
+    error, a broken connection), never after bad data. `timeout` is in seconds, all retries included.
 
     `kind` is its name in a blueprint. A kind that defines `__post_init__` must call `super().__post_init__()` first,
     which checks the name and the options.

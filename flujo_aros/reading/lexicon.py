@@ -92,8 +92,8 @@ class Lexicon:
 
         `A/B` is a word of one of these classes, and `A?` an optional one; `also` has the classes that count as another
         one as well. `~3` stands for up to three words. `spans` has other signs for words: `-3` are up to three and `-`
-        any number of words of none of its classes. `!A,B` means that these do not follow, `<A` that the word before is
-        none of these, and `|` is the beginning of a part.
+        any number of words of none of its classes. `!A,B` means that these do not follow, and `<A` that the word before
+        is none of these; `|` is the beginning of a part.
         """
         return "".join(self._part(part, also, spans) for part in pattern.split())
 

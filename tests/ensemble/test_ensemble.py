@@ -967,7 +967,7 @@ def test_a_blueprint_with_several_agents_does_not_guess_the_agent_of_its_cast() 
 
 def test_an_invalid_profile_or_manifest_is_rejected() -> None:
     owl = manifest("owl", ["run.started"], ["a.b"])
-    with pytest.raises(UsageError, match="expected an AgentSpec or the name of a model as a profile, not 3"):
+    with pytest.raises(UsageError, match="a profile must be an AgentSpec or the name of a model, not 3"):
         Ensemble("wood", cast=[owl], profiles={"default": 3})  # type: ignore[dict-item]
     with pytest.raises(UsageError, match="expected a Manifest, a mapping, or the path of a YAML file"):
         Ensemble("wood", cast=[3], profiles={"default": MODEL})  # type: ignore[list-item]

@@ -94,7 +94,7 @@ _WORDS: Final = {
         下一条 次の返信 次の回答 다음_답변 다음_메시지""",
     "HALF": """batch batches chunk chunks hälfte moitié mitad metà metade helft połow* половин* yarısı yarısını
         bölüm* kısım kısmı 后半 后半部分 後半 뒷부분 부분*""",
-    "NEXTW": """separate seconde next nächst* zweite* prochain* deuxième próxim* segund*
+    "ANOTHER": """separate seconde next nächst* zweite* prochain* deuxième próxim* segund*
         prossim* successiv* seconda secondo volgend tweede druga drugą drugi drugiej второ* вторую ikinci
         下一 다음""",
     "MESSAGE": """message messages reply nachricht* antwort* réponse* mensaje* respuesta* messaggi* risposta
@@ -110,7 +110,7 @@ _WORDS: Final = {
         ti_invio le_invio lo_invio invierò manderò envio_o envio_a enviarei ik_stuur stuur_ik prześlę wyślę podam
         пришлю отправлю вышлю göndereceğim yazacağım paylaşacağım""",
     "TO_COME": """more_to_follow more_to_come""",
-    "SENDS": """发送 发给 补上 お送り 送ります 드리겠* 보내*""",
+    "IS_SENT": """发送 发给 补上 お送り 送ります 드리겠* 보내*""",
     "SOON": """instant shortly soon later afterwards separately subsequently in_a_moment follow-up gleich anschließend
         im_anschluss danach später separat nach ensuite après bientôt plus_tard séparément enseguida luego después
         por_separado a_continuación pronto subito dopo tra_poco a_breve in_seguito separatamente em_seguida depois
@@ -554,25 +554,25 @@ _SLASHED: Final = _rules(
 """The same with a slash: `(1/3)`."""
 _FOLLOWS: Final = _rules(
     # "The rest comes in the next message", "Je vous envoie la suite", "Sections 6 to 19 next"
-    "REST/NEXT/HALF !OF ~9 NEXTW/MORE/INTRO ~1 MESSAGE",
-    "REST/NEXT/HALF ~9 MESSAGE NEXTW/MORE",
+    "REST/NEXT/HALF !OF ~9 ANOTHER/MORE/INTRO ~1 MESSAGE",
+    "REST/NEXT/HALF ~9 MESSAGE ANOTHER/MORE",
     "SEND ~4 REST/NEXT",
     "SEND ~3 HALF BREAK? $",
-    "SEND ~3 NEXTW/UNIT HALF/FEW/ITEM",
+    "SEND ~3 ANOTHER/UNIT HALF/FEW/ITEM",
     "SEND ~3 MORE HALF",
-    "SEND ~3 MORE ~4 SOON/NEXTW",
+    "SEND ~3 MORE ~4 SOON/ANOTHER",
     "SEND ~2 SOON",
     "REST/MORE/NEXT ~6 SEND",
     "REST/NEXT !OF ~5 FOLLOW SOON",
     "REST/NEXT !OF ~5 FOLLOW LOC ~1 SOON",
-    "REST/NEXT/HALF ~3 SOON ~3 FOLLOW/SENDS",
-    "REST/HALF ~5 NEXTW/INTRO ~1 MESSAGE ~2 SENDS",
-    "NEXTW/UNIT ~1 HALF/FEW/ITEM ~20 FOLLOW LOC? ~1 SOON",
-    "NEXTW/UNIT ~1 HALF/FEW/ITEM ~9 NEXTW/MORE/INTRO ~1 MESSAGE",
-    "NEXTW/UNIT ~1 HALF/FEW ~6 SEND",
-    "REST ~5 NEXTW BREAK? $",
-    "<BREAK DIGIT TO/BREAK DIGIT ~1 NEXTW BREAK",
-    "<BREAK DIGIT TO/BREAK DIGIT ~1 NEXTW/FOLLOW BREAK? $",
+    "REST/NEXT/HALF ~3 SOON ~3 FOLLOW/IS_SENT",
+    "REST/HALF ~5 ANOTHER/INTRO ~1 MESSAGE ~2 IS_SENT",
+    "ANOTHER/UNIT ~1 HALF/FEW/ITEM ~20 FOLLOW LOC? ~1 SOON",
+    "ANOTHER/UNIT ~1 HALF/FEW/ITEM ~9 ANOTHER/MORE/INTRO ~1 MESSAGE",
+    "ANOTHER/UNIT ~1 HALF/FEW ~6 SEND",
+    "REST ~5 ANOTHER BREAK? $",
+    "<BREAK DIGIT TO/BREAK DIGIT ~1 ANOTHER BREAK",
+    "<BREAK DIGIT TO/BREAK DIGIT ~1 ANOTHER/FOLLOW BREAK? $",
     "^ BREAK? TO_COME",
     "BREAK TO_COME",
 )
@@ -755,7 +755,7 @@ MAY_LACK_TEXT: Final = Phrases(
 """Finds JSON that may contain a string from which something was left out."""
 MAY_OMIT: Final = Phrases(
     *_alternatives("MORE REST OMIT CUT ETC ONWARD SAME ONLY FIRST SPACE NEXT STOP MISSING PART FEW LIKE LATER"),
-    *_alternatives("SEND NEXTW HALF SOON"),
+    *_alternatives("SEND ANOTHER HALF SOON"),
     r"\.\.\.|…",
     r"\b(?:of|von|de|di|van|sur|из) (?:the |den )?\d|\d ?[-–/／] ?\d",
 )

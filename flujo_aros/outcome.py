@@ -321,9 +321,9 @@ class Accepted(Generic[T_co]):
 class Rejected:
     """A reading without a value, and the reason. A `Rejected` is falsy, and accessing `.value` raises `OutputError`.
 
-    `raw_matched` is the text between the tags of a tagged contract, `tag` their name, `draft` the closest JSON that
-    could be read. `seen` explains why each candidate in the text was not chosen. `attempts` are the attempts of
-    the ladder, if it ran. `retry_after` is the number of seconds after which the provider allows another call, if it
+    `raw_matched` is the text between the tags of a tagged contract, `tag` is their name, and `draft` is the closest
+    JSON that could be read. `seen` explains why each candidate in the text was not chosen. `attempts` are the attempts
+    of the ladder, if it ran. `retry_after` is the number of seconds after which the provider allows another call, if it
     said so.
     """
 

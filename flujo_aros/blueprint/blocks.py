@@ -96,7 +96,8 @@ class Top(BodyKeys):
     agents: dict[str, Annotated[JsonValue, WithJsonSchema({REF: "Agent"})]] = Field(default_factory=dict)
     """Agents by the NAME in `uses: agents.NAME`."""
     profiles: dict[str, str | dict[str, str]] = Field(default_factory=dict)
-    """Models by the NAME of `--profile NAME`: one for all agents, or by agent, `*` for the others."""
+    """Models by the NAME of `--profile NAME`: one for all agents, or one for each agent by name, with `*` for the
+    others."""
     imports: dict[str, Annotated[JsonValue, WithJsonSchema({"type": ["string", "object"]})]] = Field(
         default_factory=dict
     )

@@ -72,7 +72,7 @@ def syntax_words(message: str, at: str = "", *, beside: bool = False, behind: bo
     """Return the plain meaning of a parser error, and whether it refers to the position where the construct begins.
 
     `at` is the text where the parser stopped. `beside` means that it stopped in the column of what it was reading,
-    `behind` that it did not stop at the beginning of a line.
+    and `behind` that it did not stop at the beginning of a line.
 
     >>> syntax_words("while scanning a simple key, could not find expected ':'")
     ('this key has no `:` and no value', True)

@@ -217,7 +217,7 @@ def ladder_in(name: str, option: str) -> Any:
     """Return the YAML or JSON document in a file, or written in place of its name, as plain values; for a ladder, its
     members, even if only stages are listed.
 
-    Raises `UsageError` for a file that cannot be read, `BlueprintError` for one that is neither.
+    Raises `UsageError` for a file that cannot be read, and `BlueprintError` for one that is neither.
     """
     inline = name.lstrip().startswith(("{", "["))
     written = _yaml(name, option) if inline else _yaml(file_text(name, option), name)

@@ -55,7 +55,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One row of the screen: a part of one line, `stop` past its line end. No `number` if it continues a line."""
+    """One row of the screen: a part of one line, with `stop` past its line end. No `number` if it continues a line."""
 
     number: int | None
     start: int

@@ -30,7 +30,7 @@ from flujo_aros.spelling import nearest
 @dataclass(frozen=True, slots=True)
 class Linted:
     """The report on one file. `text` is the text to which the findings refer; `before` is the text before its fixes.
-    `suppressed` counts the findings suppressed by comments, `known` those in the baseline.
+    `suppressed` counts the findings suppressed by comments, and `known` those in the baseline.
     """
 
     path: str

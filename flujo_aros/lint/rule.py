@@ -386,8 +386,8 @@ class Subject:
     @cached_property
     def moved(self) -> Mapping[Problem, Fix]:
         """The fix of each unknown key that belongs elsewhere in its step: `until` and others next to `loop:` or `map:`,
-        under which its line is moved, `loop:` or `map:` without its `kind`, `for_each`, `as` and `do`, which become a
-        map, `if`, which becomes a conditional, and the name of a step above its keys, which becomes its `name`.
+        which are moved under it; `loop:` or `map:` without its `kind`; `for_each`, `as` and `do`, which become a map;
+        `if`, which becomes a conditional; and the name of a step above its keys, which becomes its `name`.
 
         It is safe because the loader then accepts the key, and reports nothing new.
         """

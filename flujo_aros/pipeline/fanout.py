@@ -1,4 +1,5 @@
-"""Steps that run bodies concurrently: `Parallel` runs several on the same input, `Map` one for each element of a list.
+"""Steps that run bodies concurrently: `Parallel` runs several on the same input, and `Map` runs one for each element of
+a list.
 
 Concurrency is limited, results keep the order of the bodies, and no body is left running when the step ends. Then the
 results are merged.

@@ -80,11 +80,11 @@ class Nested:
 class StepContext:
     """One step's view of the run: the earlier values, the source of its models, and the record of its usage.
 
-    `outputs` has the value of every earlier step by name, enclosing ones included. `context` is a private copy:
-    changes that a function makes to it are discarded. `variables` are the names that a map or a loop adds. `spend` must
-    be called with the usage of each model call immediately, so that the call counts even if the step is cancelled.
-    `deps` is what the tools of agents see as `ctx.deps`. `allowance` is consulted before each model call. `evidence` is
-    the history for adaptive ladders, `refusals` the schemas that models have rejected in this run, `said` the
+    `outputs` has the value of every earlier step by name, enclosing ones included. `context` is a private copy: changes
+    that a function makes to it are discarded. `variables` are the names that a map or a loop adds. `spend` must be
+    called with the usage of each model call immediately, so that the call counts even if the step is cancelled. `deps`
+    is what the tools of agents see as `ctx.deps`. `allowance` is consulted before each model call. `evidence` is the
+    history for adaptive ladders, `refusals` the schemas that models have rejected in this run, and `said` the
     conversation of the agent steps before it. `live` receives each piece of a reply as it arrives; None means that no
     one is watching. `answer` is a person's answer to the step at which the run paused, and `deferred` the state with
     which a step continues that paused in the middle of its work.

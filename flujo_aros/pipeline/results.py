@@ -283,7 +283,7 @@ class PausedRun(Strict):
     """A run that waits for an answer, as plain JSON: save `to_dict()` anywhere, and `Runner.resume` continues it.
 
     `step` is the full name of the step that asks, `message` its question, `input_schema` the schema of the answer,
-    `rejected` whether it asks again because an answer was not accepted.
+    and `rejected` whether it asks again because an answer was not accepted.
     `seconds` is the working time of the run so far, and `begun` the part of it used by the steps that continue.
     `deferred` has, by step name, the state of agents that wait for a decision on their tool calls. `carrier` contains
     data for observers, such as the `traceparent` of the paused run. It contains values of the run, and is as private as

@@ -407,8 +407,8 @@ def _words_of(name: str, *, every: bool = False) -> list[str]:
 
 
 def _is_form(word: str, known: str) -> bool:
-    """Return whether a word is a form of another one, or begins it: `umowę` of `umowy`, `Rechnung` of
-    `rechnungsnummer`.
+    """Return whether a word is a form of another one, or begins it: `umowę` of `umowy`, or `Rechnung`
+    of `rechnungsnummer`.
     """
     return word == known or (len(word) >= _LEAST and known.startswith(word[: max(_LEAST, len(word) - 2)]))
 

@@ -213,7 +213,7 @@ class StreamReader(Generic[T]):
 
     Takes the contract and the options of `read`. However the text is split into pieces, the outcome is the one that
     `read` returns for the complete text, and all pieces together take linear time. Raises `ContractError` for a
-    contract that cannot be compiled, `UsageError` for an invalid option or a piece after the end.
+    contract that cannot be compiled, and `UsageError` for an invalid option or a piece after the end.
 
     >>> fields = {"name": {"type": "string"}, "age": {"type": "integer"}}
     >>> reader = StreamReader({"type": "object", "properties": fields})

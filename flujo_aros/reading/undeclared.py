@@ -322,8 +322,8 @@ _NAMING: Final = _stems("name value val field text string my your full") | _LINK
 
 
 def is_another_name(key: str, name: str, *, blank: bool) -> bool:
-    """Return whether an undeclared key names a field that has a value: `hostname` next to `host`, `weight` next
-    to `weight_kg`.
+    """Return whether an undeclared key names a field that has a value: `hostname` next to `host`, or `weight`
+    next to `weight_kg`.
 
     If the value is blank, the key may also be another word for it.
     """

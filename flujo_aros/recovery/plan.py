@@ -80,7 +80,7 @@ class Ask:
 
     `said` is inserted in the conversation between the question and the prompt: the failing reply and, in turn, the
     prompts and replies of earlier attempts. An empty prompt asks the question of the run once more. `model` overrides
-    the model of the run, `max_tokens` the budget of the reply.
+    the model of the run, and `max_tokens` the budget of the reply.
     """
 
     prompt: str
@@ -161,11 +161,11 @@ class Task(Generic[T]):
     Deliberately without the user's prompt or messages, so that no stage can leak them into a repair prompt. `capture`
     allows observers to keep the texts of replies; off by default, because they may contain private data. `clock`
     returns the time in seconds, for a deadline. `model` is the name of the run's model, `native` whether its provider
-    enforces schemas (None if unknown), `max_tokens` the budget of its reply (None for the provider's default).
+    enforces schemas (None if unknown), and `max_tokens` the budget of its reply (None for the provider's default).
     `secrets` are values to mask in every repair prompt, in addition to known kinds (evaluated only when there is such a
-    prompt), `evidence` is the history that an adaptive ladder uses. `examples` recognizes the prompt's examples without
-    revealing the prompt. `spent` is the usage of earlier recoveries in the same run, which count towards the same
-    limits. `question_chars` is the length of the messages that a request in the conversation sends again (None if
+    prompt), and `evidence` is the history that an adaptive ladder uses. `examples` recognizes the prompt's examples
+    without revealing the prompt. `spent` is the usage of earlier recoveries in the same run, which count towards the
+    same limits. `question_chars` is the length of the messages that a request in the conversation sends again (None if
     unknown), so that a stage can compare costs.
     """
 

@@ -118,7 +118,8 @@ def share_words(share: float) -> str:
 
 
 def token_words(usage: Usage) -> str:
-    """Return input and output tokens. `≥` means that the provider did not report every call, `-` that it reported none.
+    """Return input and output tokens. `≥` means that the provider did not report every call, and `-` that it reported
+    none.
 
     >>> token_words(Usage(2, 90, 10, unmeasured_requests=1)), token_words(Usage(1, unmeasured_requests=1))
     ('≥90 + 10', '-')

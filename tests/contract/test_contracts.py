@@ -98,7 +98,7 @@ def test_an_impossible_contract_is_one_sentence_with_its_place(like: Any, words:
 
 def test_a_type_in_place_of_the_tag_names_the_order_of_the_arguments() -> None:
     wrong: Any = Order
-    with pytest.raises(ContractError, match=r"tag must be a name, .*; write the tag first, then the type"):
+    with pytest.raises(ContractError, match=r"tag must be a string, .*; write the tag first, then the type"):
         Output.tagged(wrong, "result")
 
 

@@ -37,7 +37,7 @@ def test_a_run_that_satisfies_the_invariants_has_no_finding() -> None:
     ("run", "steps", "offsets", "calls", "said"),
     [
         (RUN, [*LEGAL, under_way("c", 10)], [], [], "'c' started and"),
-        (replace(RUN, ended=None), LEGAL, [], [], "no time at which it ended"),
+        (replace(RUN, ended=None), LEGAL, [], [], "no end time"),
         (RUN, [*LEGAL, step("lost/in", 10)], [], [], "'lost/in' is inside a step that never started"),
         (RUN, LEGAL, [3], [], "2 events have the offset 3"),
         (RUN, [*LEGAL, step("c", 10, status="failed")], [], [], "completed although these steps did not succeed: c"),

@@ -312,7 +312,11 @@ class Durable:
 
         Without a `run_id`, it continues a run of the same pipeline on the same input and context whose process is gone.
         With one, it continues the run with that id if it was interrupted, and returns its result if it has ended.
+        A task with an answer continues a paused run.
         """
+        if task.answer is not None:
+            row = await asyncio.to_thread(self._asking, task)
+            return await self.answer_here(runner, row, task.answer.value, task)
         await asyncio.to_thread(self.launch)
         version = self.register(runner)
         number = await asyncio.to_thread(self._start, task, version)
@@ -522,13 +526,28 @@ class Durable:
         if not self._continue(row, here=here, answer={"value": value}, takeovers=0):
             raise UsageError(f"run {row.run_id} has just been answered by someone else")
 
-    async def answer_here(self, runner: Runner, row: RunRow, value: Any) -> RunResult:
-        """Answer a paused run and continue it in this process."""
+    def _asking(self, task: RunTask) -> RunRow:
+        """Return the row of a run that is resumed. Raises `UsageError` if it is not stored here or asks another step."""
+        row = self.store.find(task.run_id)
+        if row is None:
+            raise UsageError(
+                f"run {task.run_id} is not in the durable database {self.store.shown}; resume it with the engine that "
+                "it was started with, which is none for Runner(pipeline)"
+            )
+        if row.paused is not None and row.status == "paused" and row.paused["step"] != task.asked:
+            raise UsageError(
+                f"run {row.run_id} is now waiting for an answer to step {row.paused['step']!r}, not {task.asked!r}; "
+                "resume it with its current state"
+            )
+        return row
+
+    async def answer_here(self, runner: Runner, row: RunRow, value: Any, task: RunTask | None = None) -> RunResult:
+        """Answer a paused run and continue it in this process, with the deps and the channel of the task."""
         await asyncio.to_thread(self.launch)
         if row.status == "paused" and self.register(runner) != row.version:
             raise UsageError(_other_version(row))
         await asyncio.to_thread(partial(self.answer, here=True), row, value)
-        return await self._here(runner, _restarted_task(row), row.segment + 1)
+        return await self._here(runner, task or _restarted_task(row), row.segment + 1)
 
     async def fork(self, runner: Runner, row: RunRow, at: str) -> RunResult:
         """Start a new run from the step `at` on, with the results of the steps before it.

@@ -297,8 +297,13 @@ class Temporal:
     async def run(self, runner: Runner, task: RunTask) -> RunResult:
         """Execute a run, here or in another worker, or continue the run with this id.
 
-        Outside of `async with`, this process executes runs only while it awaits one.
+        Outside of `async with`, this process executes runs only while it awaits one. Raises `UsageError` for a paused
+        run with an answer, which may be waiting in another worker.
         """
+        if task.answer is not None:
+            raise UsageError(
+                f"a run on Temporal is answered through its handle: await temporal.handle({task.run_id!r}).answer(...)"
+            )
         self._waiting += 1
         try:
             await self.launch()

@@ -341,9 +341,10 @@ class Runner(Generic[T_co]):
 
         Settled steps keep their results and usage, and do not run again. Their values come back as plain JSON, or as
         the contract's type if the step has a contract. A typed context needs its `context_type`, and agents with `deps`
-        need them again. Raises `UsageError` if the pipeline is not the one that paused.
+        need them again. A durable run continues in its database. Raises `UsageError` if it is no longer waiting there,
+        or if the pipeline is not the one that paused.
         """
-        return await self.execute(self._resumed_task(paused, answer, context_type, deps))
+        return await self.engine.run(self, self._resumed_task(paused, answer, context_type, deps))
 
     def resume_sync(
         self, paused: Saved, answer: Any, *, context_type: type[BaseModel] | None = None, deps: Any = None
@@ -363,7 +364,7 @@ class Runner(Generic[T_co]):
         """Like `resume`, but as a stream of events, as in `stream`. Steps that had already settled emit no events."""
         channel = EventChannel(buffer)
         task = replace(self._resumed_task(paused, answer, context_type, deps), channel=channel)
-        async with aclosing(channel.events(lambda: self.execute(task))) as events:
+        async with aclosing(channel.events(lambda: self.engine.run(self, task))) as events:
             async for event in events:
                 yield event
 

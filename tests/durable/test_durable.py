@@ -22,7 +22,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros import Accepted, Call, Human, Loop, Map, Parallel, Pipeline, Runner, RunStatus, Step, Trust, UsageError
 from flujo_aros.pipeline.ledger import RunLedger, Settlement
-from flujo_aros.pipeline.results import RecordedStep, StepStatus
+from flujo_aros.pipeline.results import RecordedStep, RunResult, StepStatus
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 
@@ -223,6 +223,33 @@ def test_a_pause_waits_in_the_database_and_another_process_answers(tmp_path: Pat
         ended = asyncio.run(durable.handle(paused.run_id).result())
     assert ended.status is RunStatus.COMPLETED
     assert ended.output == "yes"
+
+
+def test_resuming_a_run_answers_it_in_the_database_and_only_once(tmp_path: Path) -> None:
+    done: list[str] = []
+    pipeline = Human("approve", "Send?") >> Call("send", function=done.append) >> Human("rate", "How was it?")
+
+    async def main(durable: Durable) -> RunResult:
+        runner = Runner(pipeline, engine=durable)
+        first = (await runner.run("hello", run_id="mail")).paused
+        assert first is not None
+        second = (await runner.resume(first.to_dict(), "yes")).paused
+        assert second is not None
+        with pytest.raises(UsageError, match="now waiting for an answer to step 'rate', not 'approve'"):
+            await runner.resume(first, "no")
+        with pytest.raises(UsageError, match="run elsewhere is not in the durable database"):
+            await runner.resume(second.model_copy(update={"run_id": "elsewhere"}), "good")
+        events = [event async for event in runner.stream_resumed(second, "good")]
+        with pytest.raises(UsageError, match="run mail has completed and is not waiting for an answer"):
+            await runner.resume(second, "bad")
+        assert await durable.handle("mail").status() == "completed"
+        assert isinstance(events[-1].result, RunResult)
+        return events[-1].result
+
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        result = asyncio.run(main(durable))
+        assert violations(durable.store, "mail") == []
+    assert (result.output, done) == ("good", ["yes"])
 
 
 def test_a_run_is_found_by_its_id_or_at_least_four_of_its_first_characters(tmp_path: Path) -> None:

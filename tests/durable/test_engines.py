@@ -334,3 +334,14 @@ def test_an_unreachable_temporal_server_is_reported_in_one_sentence() -> None:
     runner = Runner(Call("count", function=len), engine=Temporal("temporal://127.0.0.1:1/default"))
     with pytest.raises(UsageError, match="cannot be reached"):
         runner.run_sync("x")
+
+
+def test_resuming_a_run_on_temporal_names_the_handle_that_answers_it() -> None:
+    pytest.importorskip("temporalio", reason="temporalio is not installed: pip install 'flujo_aros[temporal]'")
+    from flujo_aros.durable.temporal import Temporal
+
+    pipeline = Pipeline([Human("approve", "Ship?")])
+    paused = asyncio.run(Runner(pipeline).run("ab", run_id="asks-1")).paused
+    assert paused is not None
+    with pytest.raises(UsageError, match=r"temporal\.handle\('asks-1'\)\.answer"):
+        asyncio.run(Runner(pipeline, engine=Temporal("temporal://localhost:1")).resume(paused, "yes"))

@@ -527,7 +527,7 @@ class Durable:
             raise UsageError(f"run {row.run_id} has just been answered by someone else")
 
     def _asking(self, task: RunTask) -> RunRow:
-        """Return the row of a run that is resumed. Raises `UsageError` if it is not stored here or asks another step."""
+        """Return the row of a run that is resumed. Raises `UsageError` if it is not here or asks another step."""
         row = self.store.find(task.run_id)
         if row is None:
             raise UsageError(

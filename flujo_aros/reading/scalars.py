@@ -321,7 +321,8 @@ _DECIMAL_COMMA: Final = frozenset(_DECIMAL_COMMA_WORDS.split())
 _NO_CENTS: Final = expression(r"(?<=\d)[.,] ?[-–—](?!\d)")
 """A price without cents: `5,- €`."""
 _LABEL: Final = expression(
-    r"(?:[-*•] )?[*_]{0,3}([^\W\d_][\w ]{0,40}?)(?:[*_]{0,3} ?[:=：][*_]*| [–—-](?= )| is| ist| est| es)\s{0,4}(.+)\Z"
+    r"(?:[-*•] )?[*_]{0,3}([^\W\d_][\w ]{0,40}?)"
+    r"(?:[*_]{0,3} ?[:=：][*_]*| [–—-](?= )| (?:is|ist|lautet|beträgt|est|es|è|é|jest)(?=[ :：]))[ :：]{0,4}(.+)\Z"
 )
 
 
@@ -791,7 +792,9 @@ _LOOKALIKES: Final = {
 _MAX: Final = 80
 
 
-_BEFORE_TIME: Final = expression(r"(?:(?:date|day|time|datum|fecha|日期|日付) ?[:：] ?|(?:on|at|am|le|el|um|à) )", re.I)
+_BEFORE_TIME: Final = expression(
+    r"(?:(?:date|day|time|datum|fecha|日期|日付) ?[:：] ?|(?:on|at|am|der|den|le|el|il|um|à) )", re.I
+)
 _AROUND_TIME: Final = "*_`\"'“”,;. "
 """Emphasis, quotes and a final period around a date or a time."""
 

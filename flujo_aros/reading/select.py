@@ -973,7 +973,9 @@ class Search(Generic[T]):
             return None
         found = self._decide_scalar(Node(STRING, body, *self._place(body)), edits)
         free = self.shape.allows("string") and not stated_words(self.shape)
-        texts = free and all(part.format != DECIMAL for part in self.shape.branches)
+        parts = self.shape.branches
+        texts = free and any(part.allows("string") and part.format not in TIMES for part in parts)
+        texts = texts and all(part.format != DECIMAL for part in parts)
         if found is None and not (texts or self.shape.allows("object") or self.shape.allows("array")):
             text = without_courtesies(mask_reasoning(self.text, unopened=True))
             said = self._scalar(Span(0, len(text)), text)

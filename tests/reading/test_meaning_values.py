@@ -1018,6 +1018,19 @@ def test_a_number_may_be_announced(said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "said",
+    ["Die Antwort ist 42.", "Das Ergebnis ist: 42", "Die Antwort lautet 42.", "La risposta è 42.", "A resposta é 42."],
+)
+def test_a_number_may_be_announced_in_other_languages(said: str) -> None:
+    assert read(said, int).value == 42
+
+
+def test_a_date_may_be_announced_where_null_is_allowed_too() -> None:
+    assert read("The date is March 3, 2025.", date | None).value == date(2025, 3, 3)
+    assert read("Das Datum ist der 3. März 2025.", date).value == date(2025, 3, 3)
+
+
+@pytest.mark.parametrize(
     "said", ["Step 3: 4", "Answer 2: 7", "The answer is 42 or 43.", "Answer: not 5", "Answer: 42%"]
 )
 def test_other_words_before_a_number_are_not_passed_over(said: str) -> None:

@@ -21,7 +21,7 @@ from uuid import uuid4
 from flujo_aros.errors import TemplateError, UsageError
 from flujo_aros.evals.cases import UNLABELLED, Case, as_cases, check_of
 from flujo_aros.evals.declared import DeclaredFields, reject_unknown_in
-from flujo_aros.evals.replies import NO_REPLY, PaidCalls, Replies, ReplyCache
+from flujo_aros.evals.replies import NO_REPLY, PaidCalls, RecordedCalls, Replies, ReplyCache
 from flujo_aros.evals.stop import SAME_FAILURES, Stop, run_all
 from flujo_aros.events import AskFinished, Event, observing
 from flujo_aros.host import AgentSpec, record_calls
@@ -192,9 +192,11 @@ class Evaluation:
     stopped: str | None = None
 
     def __repr__(self) -> str:
-        """Return one line: how many cases have each verdict."""
+        """Return one line: how many cases have each verdict, and how many replies are to a different prompt."""
         counts = "".join(f", {self.counts[each]} {each.value}" for each in Verdict if self.counts[each])
-        return f"<Evaluation {self.name}: {len(self.results)} {'case' if len(self.results) == 1 else 'cases'}{counts}>"
+        cases = f"{len(self.results)} {'case' if len(self.results) == 1 else 'cases'}"
+        approximate = f"; approximate: {self.approximate}" if self.approximate else ""
+        return f"<Evaluation {self.name}: {cases}{counts}{approximate}>"
 
     @cached_property
     def counts(self) -> Mapping[Verdict, int]:
@@ -472,8 +474,8 @@ class _Evaluating:
 
     async def case(self, case: Case) -> CaseResult:
         """Run one case and judge its output."""
-        recorded = None if self.replies is None else self.replies.of(case.key)
-        paying = PaidCalls(self.limits, self.cache, self.record, case.key)
+        recorded = None if self.replies is None else RecordedCalls(self.replies, case)
+        paying = PaidCalls(self.limits, self.cache, None if self.record is None else (self.record, case))
         models: dict[str, Usage] = {}
 
         def hear(event: Event) -> None:

@@ -7,15 +7,18 @@ import logging
 import sqlite3
 import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
 from flujo_aros.errors import UsageError
+from flujo_aros.evals.cases import Case
 from flujo_aros.host import CallMade, PendingCall, Record
 from flujo_aros.pipeline.execution import current_step
 from flujo_aros.pipeline.per_minute import CallsPerMinute
+from flujo_aros.pipeline.values import as_plain
 from flujo_aros.usage import Usage, usage_from
 
 _log: Final = logging.getLogger("flujo_aros.evals")
@@ -103,32 +106,46 @@ class ReplyCache:
         return row
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Kept:
-    """A reply and its request."""
+    """A reply, and the id of the case for which it was requested."""
 
-    step: str
-    kind: str
-    question: str
+    id: str
     made: CallMade
 
 
 class Replies:
     """The replies of one evaluation, in memory, for use by another.
 
-    `evaluate(…, record=replies)` fills it, `evaluate(…, replies=replies)` uses it and makes no model call.
+    `evaluate(…, record=replies)` fills it, `evaluate(…, replies=replies)` uses it and makes no model call. A request
+    gets the reply that was recorded for the same request, or else for the same step of a case with the same input and
+    context.
     """
 
     def __init__(self) -> None:
-        self._of_case: dict[str, list[_Kept]] = defaultdict(list)
+        self._to_question: dict[str, list[_Kept]] = defaultdict(list)
+        self._to_step: dict[tuple[str, str, str], list[_Kept]] = defaultdict(list)
 
-    def add(self, case: str, step: str, kind: str, question: str, made: CallMade) -> None:
-        """Store the reply to a case."""
-        self._of_case[case].append(_Kept(step, kind, question, made))
+    def __repr__(self) -> str:
+        return f"<Replies: {sum(map(len, self._to_question.values()))} recorded>"
 
-    def of(self, case: str) -> RecordedCalls:
-        """Return the replies of one case, each to be used once."""
-        return RecordedCalls(list(self._of_case.get(case, ())))
+    def add(self, case: Case, step: str, kind: str, question: str, made: CallMade) -> None:
+        """Store the reply to a request of a case."""
+        kept = _Kept(case.key, made)
+        self._to_question[question].append(kept)
+        self._to_step[_content(case), step, kind].append(kept)
+
+    def to_question(self, question: str) -> Sequence[_Kept]:
+        """Return the replies to this request."""
+        return self._to_question.get(question, ())
+
+    def to_step(self, case: Case, step: str, kind: str) -> Sequence[_Kept]:
+        """Return the replies to calls of this kind in a step, for all cases with the input and context of this one."""
+        return self._to_step.get((_content(case), step, kind), ())
+
+
+def _content(case: Case) -> str:
+    return json.dumps(as_plain([case.input, case.context]), sort_keys=True)
 
 
 def _call_words(step: str, kind: str) -> str:
@@ -155,29 +172,36 @@ NO_REPLY: Final = "no reply was recorded for this request"
 class RecordedCalls:
     """Answers the calls of a run from recorded replies, without any model call.
 
-    A known request gets its reply. A request that differs, because the prompt or the schema has changed, gets the reply
-    to the next request of the same step and stage, and is counted in `approximate`. `missing` names the requests
-    without a recorded reply: the result of the run is then unknown.
+    A known request gets its reply, preferably the one to its own case. A request that differs, because the prompt or
+    the schema has changed, gets the reply to the next request of the same step and stage for the same input, and is
+    counted in `approximate`. `missing` names the requests without a recorded reply: the result of the run is then
+    unknown.
     """
 
-    left: list[_Kept]
+    replies: Replies
+    case: Case
     approximate: int = 0
     missing: list[str] = field(default_factory=list[str])
     keeps_tools = False
+    _used: set[_Kept] = field(default_factory=set[_Kept])
 
     async def call(self, call: PendingCall) -> Record:
         """Return the recorded reply, or an error if there is none."""
         if call.question is None:
             return (await call.make()).record
-        step, question = current_step(), call.question()
-        exact = next((each for each in self.left if each.question == question), None)
-        found = exact or next((each for each in self.left if (each.step, each.kind) == (step, call.kind)), None)
+        step = current_step()
+        exact = self._unused(self.replies.to_question(call.question()))
+        found = exact or self._unused(self.replies.to_step(self.case, step, call.kind))
         if found is None:
             self.missing.append(_call_words(step, call.kind))
             return {"fault": {"type": "UnexpectedModelBehavior", "message": NO_REPLY, "sentence": NO_REPLY}}
-        self.left.remove(found)
+        self._used.add(found)
         self.approximate += exact is None
         return found.made.record
+
+    def _unused(self, replies: Sequence[_Kept]) -> _Kept | None:
+        left = (each for each in replies if each not in self._used)
+        return min(left, key=lambda each: each.id != self.case.key, default=None)
 
 
 @dataclass(slots=True)
@@ -189,8 +213,7 @@ class PaidCalls:
 
     limits: CallsPerMinute
     cache: ReplyCache | None = None
-    replies: Replies | None = None
-    case: str = ""
+    record: tuple[Replies, Case] | None = None
     saved: Usage = field(default_factory=Usage)
     keeps_tools = False
     _asked: Counter[str] = field(default_factory=Counter[str])
@@ -199,7 +222,7 @@ class PaidCalls:
         """Return the reply from the cache, or from the model."""
         if call.question is None:
             return (await call.make()).record
-        if self.cache is None and self.replies is None:
+        if self.cache is None and self.record is None:
             return (await self.limits.make(call.model, call.size, call.make)).record
         question = call.question()
         self._asked[question] += 1
@@ -211,8 +234,9 @@ class PaidCalls:
             made = await self.limits.make(call.model, call.size, call.make)
             if self.cache is not None and "reply" in made.record:
                 self.cache.put(question, number, call.model, made)
-        if self.replies is not None:
-            self.replies.add(self.case, current_step(), call.kind, question, made)
+        if self.record is not None:
+            replies, case = self.record
+            replies.add(case, current_step(), call.kind, question, made)
         return made.record
 
     def paid(self, used: Usage) -> Usage:

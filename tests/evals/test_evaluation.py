@@ -235,6 +235,31 @@ def test_a_changed_prompt_uses_the_recorded_reply_of_its_step_and_is_counted() -
     changed = with_ladder(Pipeline([Step("sort", agent=agent)]), {"stages": []})
     after = evaluate_sync(Runner(changed, models=runner.models), CASES, replies=replies)
     assert (verdicts(after)["a"], after.approximate, model.calls) == ("right", 3, calls)
+    assert repr(after).endswith("1 refused; approximate: 3>")
+
+
+@pytest.mark.parametrize("prompt", ["", "Think."])
+def test_a_recorded_reply_goes_to_its_input_wherever_the_case_is(prompt: str) -> None:
+    cases = [(each.input, each.expected) for each in CASES]
+    replies = Replies()
+    runner, model = triage(answer)
+    before = evaluate_sync(runner, cases, record=replies)
+    agent = AgentSpec(model="openai:sorter", output_schema=SCHEMA, system_prompt=prompt)
+    other = Runner(with_ladder(Pipeline([Step("sort", agent=agent)]), {"stages": []}), models=runner.models)
+    after = evaluate_sync(other, [("never sent", {"category": "bug", "urgent": True}), *cases[::-1]], replies=replies)
+    assert [each.verdict for each in after.results] == ["unrecorded", "refused", "wrong", "right"]
+    assert [each.output for each in after.results[:0:-1]] == [each.output for each in before.results]
+    assert (after.approximate, model.calls, repr(replies)) == (3 if prompt else 0, 3, "<Replies: 3 recorded>")
+
+
+def test_of_equal_requests_each_case_gets_its_own_recorded_reply() -> None:
+    rows = [Case("hm", {"category": "bug", "urgent": flag}, name) for name, flag in (("x", True), ("y", False))]
+    urgent = iter(["true", "false"])
+    replies = Replies()
+    runner, _ = triage(lambda _: f'{{"category": "bug", "urgent": {next(urgent)}}}')
+    evaluate_sync(runner, rows, record=replies, concurrency=1)
+    again = evaluate_sync(runner, rows[::-1], replies=replies)
+    assert (verdicts(again), again.approximate) == ({"x": "right", "y": "right"}, 0)
 
 
 def test_replacing_the_ladder_keeps_the_outside_references_of_nested_steps() -> None:

@@ -311,7 +311,8 @@ class Durable:
         """Execute a run in this process, or continue one that was interrupted.
 
         Without a `run_id`, it continues a run of the same pipeline on the same input and context whose process is gone.
-        With one, it continues the run with that id if it was interrupted, and returns its result if it has ended.
+        With one, it continues the run with that id if it was interrupted, or is in a queue that this process does not
+        work on, and returns its result if it has ended.
         A task with an answer continues a paused run.
         """
         if task.answer is not None:
@@ -332,9 +333,11 @@ class Durable:
             with self.store.connection() as connection:
                 return 1 if self._add(connection, task, version, "running") else None
         task.run_id = row.run_id
-        if row.run_id in self._active or not self._is_interrupted(row) or not self._take_up(row):
+        queued = row.status == "queued" and row.executor is None
+        waits = queued and (row.queue or "default") not in self._queues
+        if row.run_id in self._active or not (waits or self._is_interrupted(row)) or not self._take_up(row):
             return None
-        if self.on_taken_up is not None:
+        if self.on_taken_up is not None and not waits:
             self.on_taken_up(row)
         return row.segment + 1
 
@@ -374,12 +377,13 @@ class Durable:
         return had and not self.locks.is_alive(row.executor or "")
 
     def _take_up(self, row: RunRow) -> bool:
-        """Continue an interrupted run here; return False if another process got there first."""
-        died = row.status != "parked"
+        """Continue an interrupted or queued run here; return False if another process got there first."""
+        had = row.executor is not None
+        died = had and row.status != "parked"
         if died and row.takeovers >= _MOST_TAKEOVERS:
             self.store.mark(row, "failed", _why_given_up(row))
             return False
-        if not self._continue(row, here=True, takeovers=row.takeovers + died, epoch=row.epoch + 1):
+        if not self._continue(row, here=True, takeovers=row.takeovers + died, epoch=row.epoch + had):
             return False
         with suppress(engine_errors.DBOSException):
             DBOS.cancel_workflow(row.workflow_id)

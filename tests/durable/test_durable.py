@@ -32,7 +32,7 @@ from flujo_aros.durable.liveness import liveness
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import RejectedRow
 from flujo_aros.durable.store import RUNS, STEPS, Ending, RunRow, Store, workflow_of
-from flujo_aros.events import TextDelta
+from flujo_aros.events import RunStarted, TextDelta
 from tests.durable.steps import shop, steps
 
 ROOT = Path(__file__).parents[2]
@@ -299,6 +299,32 @@ def test_submitted_runs_are_executed_by_a_worker(tmp_path: Path) -> None:
             return [(await each.result()).output for each in handles]
 
     assert asyncio.run(main()) == [1, 2, 3]
+
+
+def test_running_a_queued_run_executes_it_here_and_a_later_worker_does_not_repeat_it(tmp_path: Path) -> None:
+    done: list[str] = []
+    started: list[RunStarted] = []
+    pipeline = Call("note", function=done.append) >> Human("approve", "Well?") >> Call("end", function=done.append)
+
+    async def main(durable: Durable) -> None:
+        runner = Runner(
+            pipeline, engine=durable, observers=[lambda e: started.append(e) if isinstance(e, RunStarted) else None]
+        )
+        handle = await runner.submit("x", run_id="queued")
+        assert (await asyncio.wait_for(runner.run("x", run_id="queued"), 20)).status is RunStatus.PAUSED
+        await handle.answer("yes")
+        assert (await asyncio.wait_for(runner.run("x", run_id="queued"), 20)).status is RunStatus.COMPLETED
+        await asyncio.to_thread(durable.launch, ["default"])
+        later = await runner.submit("y", run_id="later")
+        await asyncio.wait_for(later.result(), 20)
+        assert await handle.status() == "completed"
+        assert durable.store.run("queued").takeovers == 0
+
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        asyncio.run(main(durable))
+        assert violations(durable.store, "queued") == []
+    assert done == ["x", "yes", "y"]
+    assert [(each.run_id, each.resumed) for each in started] == [("queued", False), ("queued", True), ("later", False)]
 
 
 def test_a_run_id_used_by_another_run_is_rejected_by_submit_too(tmp_path: Path) -> None:

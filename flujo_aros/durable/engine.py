@@ -527,7 +527,7 @@ class Durable:
         one."""
         if row.status != "paused":
             raise not_waiting(row.run_id, row.status)
-        if not self._continue(row, here=here, answer={"value": value}, takeovers=0):
+        if not self._continue(row, here=here, answer={"value": as_saved(value, "the answer")}, takeovers=0):
             raise UsageError(f"run {row.run_id} has just been answered by someone else")
 
     def _asking(self, task: RunTask) -> RunRow:
@@ -917,7 +917,10 @@ def _other_version(row: RunRow) -> str:
 
 
 def _why_given_up(row: RunRow) -> str:
-    return f"its process has died {row.takeovers + 1} times during this run, so the run is not retried"
+    return (
+        f"its process has died {row.takeovers + 1} times during this run, so the run is not retried; find out what "
+        f"ends the process, then continue from the results of the run: aros fork {row.run_id} --at STEP"
+    )
 
 
 __all__ = ["Document", "Durable", "Load"]

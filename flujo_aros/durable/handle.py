@@ -62,6 +62,9 @@ class DurableHandle:
         self.run_id = run_id
         """The id of the run."""
 
+    def __repr__(self) -> str:
+        return f"{self._engine!r}.handle({self.run_id!r})"
+
     async def row(self) -> RunRow:
         """Return the current row of the run."""
         return await asyncio.to_thread(self._engine.store.run, self.run_id)
@@ -117,7 +120,11 @@ class DurableHandle:
         await asyncio.to_thread(self._engine.cancel, row)
 
     async def answer(self, value: Any) -> None:
-        """Answer a paused run: it continues on any worker. Raises `UsageError` if it is not paused."""
+        """Answer a paused run: it continues on any worker. Raises `UsageError` if it is not paused.
+
+        The worker validates the answer. If it rejects it, the run pauses again: `result` returns a `paused` that is
+        `rejected`, and its message lists the errors.
+        """
         row = await self.row()
         await asyncio.to_thread(self._engine.answer, row, value)
 

@@ -201,7 +201,7 @@ class RunRecording:
         outcome = settlement.outcome
         if not isinstance(outcome, Accepted) or isinstance(outcome.value, _PLAIN):
             return settlement
-        saved = as_saved(outcome.value, f"step {step.name!r}")
+        saved = as_saved(outcome.value, f"the value of step {step.name!r}")
         if isinstance(step, Step) and step.facts.contract is not None:
             return settlement  # the contract of the step restores its value
         value = typed_by(stored_contract(step), as_given(saved))

@@ -452,7 +452,7 @@ def _as_activity(step: PipelineStep) -> PipelineStep | None:
             raise AssertionError(f"step {step.name!r} runs outside of a recorded run")
 
         async def make() -> CallMade:
-            return CallMade({"value": as_saved(await step.call(value, **params), f"step {step.name!r}")})
+            return CallMade({"value": as_saved(await step.call(value, **params), f"the value of step {step.name!r}")})
 
         return as_given((await calls.call(PendingCall("function", make)))["value"])
 
@@ -524,7 +524,7 @@ class TemporalHandle:
         status = await self.status()
         if status != "paused":
             raise not_waiting(self.run_id, status)
-        await (await self._workflow()).signal("answer", {"value": value})
+        await (await self._workflow()).signal("answer", {"value": as_saved(value, "the answer")})
 
     async def check(self) -> list[str]:
         """Return the invariants that the run violates, as `aros check` reports them."""

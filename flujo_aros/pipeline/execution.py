@@ -505,7 +505,7 @@ class Execution:
         if not writes:
             return settlement
         if self.recording is not None:  # the value restored after a crash must equal the one before it
-            writes = [(path, as_given(as_saved(value, f"step {slot.name!r}"))) for path, value in writes]
+            writes = [(path, as_given(as_saved(value, f"the value of step {slot.name!r}"))) for path, value in writes]
         own = settlement.outcome.trust if isinstance(settlement.outcome, (Accepted, Degraded)) else Trust.CLEAN
         worth = own if step.kind == "hitl" else Trust.lowest([own, slot.input_trust])
         frame.shared.write(writes, worth, slot.write_trusts)

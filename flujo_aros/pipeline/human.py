@@ -12,6 +12,8 @@ from functools import cached_property
 from textwrap import shorten
 from typing import Annotated, Any, Final, cast
 
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
 from flujo_aros.contract import Contract, Invalid, compile_contract, require_keywords
 from flujo_aros.events import ANSWER
 from flujo_aros.host import Approval, Decision, Deferral, DeferredCall, Result
@@ -27,7 +29,7 @@ from flujo_aros.reading.coerce import wanted_type
 from flujo_aros.reading.payload import apply_checks_async
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import Reply, report_reading
-from flujo_aros.spelling import brief
+from flujo_aros.spelling import brief, short_value
 
 _OF_A_FIELD: Final[Mapping[str, str]] = {"required": "missing", "additionalProperties": "extra_key"}
 
@@ -98,11 +100,16 @@ class Human(PipelineStep):
 
 
 def judged_answer(answer: Any, contract: Contract[Any] | None) -> Outcome[Any]:
-    """Return a person's answer as a value, or the rejection. A string is parsed unless the contract
-    expects a string.
+    """Return a person's answer as a value, or the rejection. A string is parsed unless the contract expects a string,
+    and an object, such as a pydantic model, is validated as its JSON.
     """
     if contract is None:
         return Accepted(answer, Trust.CLEAN, "first", (), _answer_text(answer))
+    try:
+        answer = to_jsonable_python(answer, inf_nan_mode="constants")
+    except (PydanticSerializationError, UnicodeDecodeError):
+        issue = Issue("$", "type", f"{short_value(answer)} is not a JSON value")
+        return Rejected(Reason.INVALID, (issue,), _answer_text(answer))
     verdict = contract.validate(answer)
     if not isinstance(verdict, Invalid):
         return Accepted(verdict.value, Trust.CLEAN, "first", (), _answer_text(answer))

@@ -48,7 +48,7 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
         RecordedStep,
         result,
         outcome=_recorded_outcome(result),
-        writes=[(list(path), as_saved(value, f"step {result.name!r}")) for path, value in slot.writes],
+        writes=[(list(path), as_saved(value, f"the value of step {result.name!r}")) for path, value in slot.writes],
         messages=plain_conversation(slot.messages) if talks else [],
     )
 
@@ -69,7 +69,7 @@ def as_saved(value: Any, what: str) -> Any:
         return to_jsonable_python(with_saved_content(value), by_alias=True, bytes_mode="base64", inf_nan_mode="strings")
     except PydanticSerializationError as error:
         raise UsageError(
-            f"the run cannot be saved: {what} returned a value that is not plain data ({error}); in a "
+            f"the run cannot be saved: {what} is not plain data ({error}); in a "
             "run that is durable or that asks a person, use plain data or pydantic models"
         ) from error
 
@@ -86,7 +86,7 @@ def typed_by(contract: Contract[Any] | None, value: Any) -> Any:
     verdict = None if contract is None else contract.validate(value)
     if contract is None or verdict is None or isinstance(verdict, Invalid):
         return value
-    again = contract.validate(as_given(as_saved(verdict.value, "a validator")))
+    again = contract.validate(as_given(as_saved(verdict.value, "a validated value")))
     return value if isinstance(again, Invalid) or again.value != verdict.value else verdict.value
 
 
@@ -95,7 +95,7 @@ def _recorded_outcome(result: StepResult[Any]) -> RecordedOutcome | None:
     if outcome is None:
         return None
     if isinstance(outcome, Accepted):
-        value, repairs = as_saved(outcome.value, f"step {result.name!r}"), tuple(outcome.repairs)
+        value, repairs = as_saved(outcome.value, f"the value of step {result.name!r}"), tuple(outcome.repairs)
         return _save(RecordedOutcome, outcome, outcome=outcome.kind, value=value, repairs=repairs)
     rejected = outcome.because if isinstance(outcome, Degraded) else outcome
     return _save(RecordedOutcome, rejected, outcome=outcome.kind, text=outcome.text)

@@ -113,6 +113,7 @@ def test_a_run_that_ends_its_process_each_time_is_given_up(program: Killed) -> N
     result = json.loads(ended.stdout)
     assert result["status"] == "failed"
     assert "4 times" in result["error"]["message"]
+    assert f"aros fork {result['run_id']} --at STEP" in result["error"]["message"]
 
 
 # -- in one process ------------------------------------------------------------------------------------------------
@@ -250,6 +251,32 @@ def test_resuming_a_run_answers_it_in_the_database_and_only_once(tmp_path: Path)
         result = asyncio.run(main(durable))
         assert violations(durable.store, "mail") == []
     assert (result.output, done) == ("good", ["yes"])
+
+
+def test_an_answer_that_does_not_fit_pauses_a_durable_run_again_with_the_reason(tmp_path: Path) -> None:
+    async def main(durable: Durable) -> None:
+        runner = Runner(Human("sure", "Sure?", input_schema=Sure.model_json_schema()), engine=durable)
+        await asyncio.to_thread(durable.launch, ["default"])
+        handle = await runner.submit("x", run_id="asks")
+        assert (await handle.result()).paused is not None
+        await handle.answer("perhaps")
+        again = (await handle.result()).paused
+        assert again is not None
+        assert again.rejected
+        assert "The answer was not accepted: expected an object, found the string 'perhaps'" in again.message
+        await handle.answer(Sure(yes=True))
+        assert (await handle.result()).output == {"yes": True}
+
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        asyncio.run(main(durable))
+
+
+def test_a_handle_is_shown_as_the_call_that_returns_it() -> None:
+    assert repr(Durable("sqlite:///runs.sqlite").handle("a")) == "Durable('sqlite:///runs.sqlite').handle('a')"
+
+
+class Sure(BaseModel):
+    yes: bool
 
 
 def test_a_run_is_found_by_its_id_or_at_least_four_of_its_first_characters(tmp_path: Path) -> None:

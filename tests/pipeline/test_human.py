@@ -80,6 +80,14 @@ def test_text_that_is_not_a_value_is_rejected_as_an_answer(answer: str, words: s
     assert rejected_answer("Pay?", outcome) == f"Pay?\nThe answer was not accepted: {words}"
 
 
+def test_an_answer_that_is_an_object_is_validated_as_its_json():
+    pipeline, run = asked(Human("likes", "Theme?", input_schema=Preferences.model_json_schema()))
+    assert answered(pipeline, run, Preferences(theme="dark")).steps[1].value == {"theme": "dark", "loud": False}
+    again = answered(pipeline, run, {"theme": object()})
+    assert again.paused is not None
+    assert "is not a JSON value" in again.paused.message
+
+
 def test_a_check_can_reject_an_answer():
     pipeline, run = asked(Human("n", "How many?", input_schema=int, checks=(check("output < 10"),)))
     again = answered(pipeline, run, 12)

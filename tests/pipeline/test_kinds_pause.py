@@ -218,7 +218,12 @@ def test_a_state_that_another_release_saved_is_refused_with_what_to_do(version: 
 def test_a_value_that_cannot_be_saved_fails_the_run_with_a_sentence():
     result = Runner(Call("make", function=lambda _: object()) >> Ask("sure")).run_sync()
     assert result.status is RunStatus.FAILED
-    assert "cannot be saved: step 'make' returned a value that is not plain data" in str(result.error)
+    assert "cannot be saved: the value of step 'make' is not plain data" in str(result.error)
+
+
+def test_an_input_that_cannot_be_saved_fails_the_run_with_a_sentence():
+    result = Runner(Ask("sure")).run_sync(object())
+    assert "cannot be saved: the input is not plain data" in str(result.error)
 
 
 class Order(BaseModel):

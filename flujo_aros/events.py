@@ -295,7 +295,7 @@ class TextDelta(_Emitted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialValue(_Emitted):
-    """The value so far. The fields at `final_paths` will not change unless a later value is `restarted`."""
+    """The value so far, plain JSON. The fields at `final_paths` will not change unless a later value is `restarted`."""
 
     value: Any
     final_paths: frozenset[str] = frozenset()

@@ -43,6 +43,7 @@ from flujo_aros.host.request import Call, ReportedCall, price, request_with_fall
 from flujo_aros.host.response import PROVIDER_FAULTS, rescue, text_of_part
 from flujo_aros.host.run import Exchange, Run, Viewer
 from flujo_aros.outcome import Accepted, Outcome, Rejected
+from flujo_aros.reading.partial import as_json
 from flujo_aros.reading.read import StreamReader
 from flujo_aros.reading.runaway import Runaway
 from flujo_aros.settings import StreamingSettings, current_settings
@@ -509,7 +510,7 @@ class Showing:
         await self.live(TextReplaced(text=text))
 
     async def end(self, outcome: Outcome[Any]) -> None:
-        """Replace the shown text with the text of the outcome, and show the value."""
+        """Replace the shown text with the text of the outcome, and show the value, or that text if it is not JSON."""
         if isinstance(outcome, Rejected):
             return
         text = outcome.text
@@ -521,4 +522,4 @@ class Showing:
             await self.live(TextReplaced(text=text))
         self.shown = text
         if isinstance(outcome, Accepted):
-            await self._show_value(outcome.value, frozenset({"$"}))
+            await self._show_value(as_json(outcome.value, outcome.text), frozenset({"$"}))

@@ -13,6 +13,7 @@ from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
 from pydantic_ai.messages import ModelRequest, ModelResponse, PartDeltaEvent, TextPart, UserPromptPart
 from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall, FunctionModel
 from pydantic_ai.usage import UsageLimits
+from pydantic_core import to_jsonable_python
 
 from flujo_aros import Accepted, AgentSpec, Aros, Degraded, LimitReached, Reason, Rejected, current_settings, observing
 from flujo_aros.contract import Output, compile_contract
@@ -81,7 +82,7 @@ def test_a_reply_is_shown_as_it_arrives_and_its_value_at_the_end(mode):
     pieces, result = watched(Script(call(GOOD) if mode == "tool" else GOOD), spec={"output_mode": mode})
     assert len([piece for piece in pieces if isinstance(piece, TextDelta)]) > 2
     assert seen(pieces) == GOOD
-    assert pieces[-1] == PartialValue(value=PEN, final_paths=frozenset({"$"}))
+    assert pieces[-1] == PartialValue(value=PEN.model_dump(), final_paths=frozenset({"$"}))
     assert result.outcome.value == PEN
 
 
@@ -100,7 +101,7 @@ def test_a_reply_that_is_repaired_later_is_replaced_openly():
 def test_a_value_of_another_text_than_was_shown_restarts():
     pieces, _ = watched(Script(BAD, GOOD))
     values = [piece for piece in pieces if isinstance(piece, PartialValue)]
-    assert values[-1] == PartialValue(value=PEN, final_paths=frozenset({"$"}), restarted=True)
+    assert values[-1] == PartialValue(value=PEN.model_dump(), final_paths=frozenset({"$"}), restarted=True)
     assert not any(piece.restarted for piece in values[:1])
 
 
@@ -177,7 +178,7 @@ def test_the_shown_text_equals_the_returned_text(replies, contract, ladder):
     if not isinstance(result.outcome, Rejected):
         assert seen(pieces) == result.outcome.text
     if isinstance(result.outcome, Accepted):
-        assert pieces[-1].value == result.outcome.value
+        assert pieces[-1].value == to_jsonable_python(result.outcome.value, by_alias=True)
 
 
 # --- what a step may say ----------------------------------------------------------------------------------------------

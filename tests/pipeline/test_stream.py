@@ -283,6 +283,7 @@ def test_a_typed_agent_shows_its_value_while_it_grows_as_a_step_with_a_contract_
     typed = values_in(events_of(Step("order", Agent(ScriptedModel(called), output_type=output))))
     assert typed == values_in(events_of(Step("order", Agent(ScriptedModel(reply)), contract=Order)))
     assert len(typed) > 2
+    assert typed[-1] == {"boat": "Alma", "days": 7}
 
 
 def values_in(events: list[StreamEvent]) -> list[Any]:

@@ -791,7 +791,15 @@ def _schema_words(error: jsonschema_rs.ValidationError) -> str:
         return not_a_time(form, found)
     if form is not None:
         return f"expected a string in the format {form!r}, found {clip(repr(found), 60)}"
-    return clip(error.message, 300)
+    return _SCHEMA_WORDS.get(type(error.kind).__name__) or clip(error.message, 300)
+
+
+_SCHEMA_WORDS: Final = {
+    "AnyOf": "it fits none of the alternatives in 'anyOf'",
+    "OneOfNotValid": "it fits none of the alternatives in 'oneOf'",
+    "OneOfMultipleValid": "it fits more than one of the alternatives in 'oneOf'",
+    "UniqueItems": "it has equal items, but all must be different",
+}
 
 
 Steps = tuple[str | int, ...]

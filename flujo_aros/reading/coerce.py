@@ -799,9 +799,8 @@ class Coercion:
             return opened[0]
         found = scalars.match_choice(value, source, shape, self._hints(shape, path))
         if found is None:
-            choices = shape.choices or ()
-            allowed = ", ".join([*map(repr, choices[:_MOST_LISTED]), *(["…"] if len(choices) > _MOST_LISTED else [])])
-            return self._issue(path, "enum", f"expected one of {allowed}, found {str(value)[:60]!r}", node)
+            words = f"expected one of {_listed(shape.choices or ())}, found {str(value)[:60]!r}"
+            return self._issue(path, "enum", words, node)
         if found.code:
             return self._convert(found.code, node, found.value, path)
         return found.value
@@ -835,6 +834,7 @@ class Coercion:
         if misread:
             return self._issue(path, "type", not_a_time(misread[0], node.value), node)
         digits = is_text and shape.allows("integer") and any(map(str.isdigit, node.value))
+        key, said, constants = _constants(node, shape)
         outer, self.around = self.around, (path, shape)
         for branch in shape.branches[:_MAX_BRANCHES]:
             if (digits and branch.types == _TRUTH) or (blank and branch.types == _NOTHING):
@@ -843,7 +843,8 @@ class Coercion:
             value = self.value(node, branch, path)
             edits, issues = self.edits[mark[0] :], self.issues[mark[1] :]
             risk = max((edit.risk for edit in edits), default=-1)
-            score = (len(issues), len(self.rest) - mark[2], int(risk), len(edits))
+            is_other = bool(issues) and said in constants and constants[said] is not branch
+            score = (len(issues) + _MAX_ISSUES * is_other, len(self.rest) - mark[2], int(risk), len(edits))
             if best is None or score < best[0]:
                 best = (score, value, edits, issues, dict(self.names), self.rest[mark[2] :])
                 chosen, tied = branch, False
@@ -871,7 +872,7 @@ class Coercion:
         if issues:
             self.members.append((path, chosen))
         self.edits += edits
-        self.issues += issues
+        self.issues += _of_any_constant(issues, path_of(unlink((path, key))), [*constants], said)
         self.names.update(names)
         self.rest += rest
         return value
@@ -922,6 +923,31 @@ def _is_labelled(node: Node, edits: Iterable[Edit]) -> bool:
             return True
         here = here.value[0].node if here.kind == OBJECT else here.value[0]
     return False
+
+
+def _listed(choices: Sequence[object]) -> str:
+    return ", ".join([*map(repr, choices[:_MOST_LISTED]), *(["…"] if len(choices) > _MOST_LISTED else [])])
+
+
+def _of_any_constant(issues: list[Issue], path: str, constants: Sequence[object], found: object) -> list[Issue]:
+    """Return the issues of the first alternative, or one issue with the constants of all if its own is among them."""
+    if all((issue.code, issue.path) != ("enum", path) for issue in issues):
+        return issues
+    return [Issue(path, "enum", f"expected one of {_listed(constants)}, found {str(found)[:60]!r}")]
+
+
+def _constants(node: Node, shape: Shape) -> tuple[str, object, dict[object, Shape]]:
+    """Return the key under which each alternative has a constant, what an object has there, and the alternative of each
+    constant; nothing if there is no such key.
+    """
+    for member in node.value if node.kind == OBJECT else ():
+        every = [
+            branch.properties[member.key].choices or () for branch in shape.branches if member.key in branch.properties
+        ]
+        constants = [choices[0] for choices in every if len(choices) == 1 and isinstance(choices[0], str)]
+        if len(set(constants)) == len(shape.branches):
+            return member.key, plain(member.node), dict(zip(constants, shape.branches, strict=True))
+    return "", None, {}
 
 
 def _names_another(node: Node, edits: Iterable[Edit], rest: Iterable[Leftover], chosen: Shape, shape: Shape) -> bool:

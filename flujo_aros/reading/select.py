@@ -144,7 +144,11 @@ _PRINTS: Final = expression(
 _DECLINED: Final = expression(
     rf"\b(?:{_UNABLE}|I(?:['’]m| am) (?:sorry|unable|not able)|as an AI\b|I['’]d rather not"
     r"|I (?:will not|apologi[sz]e|refuse)|lo siento|es tut mir leid|je (?:ne peux pas|suis désolé)"
-    r"|ich kann (?:das |dies |dir |ihnen )?(?:leider )?nicht)\b|抱歉|对不起|申し訳",
+    r"|(?:ich (?:kann|darf)|(?:kann|darf|möchte) ich) (?:[^\W\d]+ ){0,5}(?:nicht|keine)"
+    r"|(?:non posso|não posso|no puedo) (?:aiut|rispond|forn|soddisf|ajud|respond|atend|ayud|proporcion)[^\W\d]*"
+    r"|(?:kan ik|ik kan) (?:[^\W\d]+ ){0,3}niet|nie mogę (?:[^\W\d]+ ){0,2}(?:pomóc|odpowiedzieć|udzielić|spełnić)"
+    r"|не могу (?:[^\W\d]+ ){0,2}(?:помочь|ответить|выполнить|предоставить)|yardımcı olam[^\W\d]+|yanıtlayam[^\W\d]+)\b"
+    r"|抱歉|对不起|(?:无法|不能)(?:协助|提供|回答|满足|帮助)|申し訳|(?:お手伝い|お答え|対応)できません|수 없습니다",
     re.I,
 )
 _LONGEST_SCALAR: Final = 20_000

@@ -1017,6 +1017,43 @@ def test_a_number_may_be_announced(said: str) -> None:
     assert read(said, int).value == 1042
 
 
+KINDS = {
+    "anyOf": [
+        {"properties": {"kind": {"const": "card"}, "digits": {"type": "integer"}}, "required": ["kind", "digits"]},
+        {"properties": {"kind": {"const": "bank"}, "iban": {"type": "string"}}, "required": ["kind", "iban"]},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("reply", "path", "words"),
+    [
+        ('{"kind": "bank", "digits": 1}', "$.iban", "the required key 'iban' is missing"),
+        ('{"kind": "cash", "digits": 1}', "$.kind", "expected one of 'card', 'bank', found 'cash'"),
+        ('{"kind": "cash", "iban": "x"}', "$.kind", "expected one of 'card', 'bank', found 'cash'"),
+    ],
+)
+def test_the_constant_of_an_alternative_says_which_one_is_meant(reply: str, path: str, words: str) -> None:
+    outcome = read(reply, KINDS)
+    assert isinstance(outcome, Rejected)
+    assert (path, words) in [(issue.path, issue.message) for issue in outcome.issues]
+    assert [issue.message for issue in outcome.issues if issue.path == "$"] == [
+        "it fits none of the alternatives in 'anyOf'"
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Leider kann ich dazu keine Auskunft geben.", "Das darf ich nicht beantworten.", "Non posso aiutarti.",
+        "Não posso ajudar com isso.", "Daar kan ik niet mee helpen.", "Nie mogę w tym pomóc.", "Я не могу помочь.",
+        "Bu konuda yardımcı olamam.", "我无法协助。", "お手伝いできません。",
+    ],
+)  # fmt: skip
+def test_a_refusal_in_another_language_is_one(said: str) -> None:
+    assert why(said, Person) is Reason.REFUSED
+
+
 @pytest.mark.parametrize(
     "said",
     ["Die Antwort ist 42.", "Das Ergebnis ist: 42", "Die Antwort lautet 42.", "La risposta è 42.", "A resposta é 42."],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -41,6 +42,7 @@ from flujo_aros.errors import UsageError, file_errors
 from flujo_aros.evals.cases import Case, CaseFile
 from flujo_aros.evals.stop import Stop, run_all
 from flujo_aros.pipeline.model import Pipeline
+from flujo_aros.pipeline.pause import fingerprint
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.telemetry.formatting import cost_words, counted, seconds_words, time_words, token_words
 from flujo_aros.usage import Usage
@@ -56,11 +58,14 @@ _AS_TEXT: Final[dict[str, Any]] = {"encoding": "utf-8", "errors": "backslashrepl
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A row with a line in the output: its status, and its mark at that time."""
+    """A row with a line in the output: its status, its mark at that time, and the blueprint that ran it."""
 
     status: str
     mark: str
-    run_id: str | None = None
+    run_id: str | None
+    blueprint: str
+    version: str
+    """As of `version_of`; empty in a line that has none."""
 
 
 class ResultsFile:
@@ -118,9 +123,10 @@ class ResultsFile:
                 self._replace(_read_at(lines, place) for place in places.values())
         return done
 
-    def add(self, row: Case, result: dict[str, Any]) -> None:
+    def add(self, row: Case, result: dict[str, Any], version: str) -> None:
         """Write the line of a row and flush it to disk."""
-        self._file.write(json.dumps({"row": row.id, **result, "mark": row.mark}, ensure_ascii=False) + "\n")
+        line = {"row": row.id, **result, "mark": row.mark, "version": version}
+        self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._file.flush()
         with suppress(OSError):  # a pipe is not on a disk
             os.fsync(self._file.fileno())
@@ -163,7 +169,8 @@ class ResultsFile:
     def _row(self, number: int, line: bytes) -> tuple[str, Done]:
         try:
             row = cast("dict[str, Any]", json.loads(line))
-            return json.dumps(row["row"], sort_keys=True), Done(row["status"], row.get("mark", ""), row.get("run_id"))
+            others = (row.get("mark", ""), row.get("run_id"), row["blueprint"], row.get("version", ""))
+            return json.dumps(row["row"], sort_keys=True), Done(row["status"], *others)
         except (ValueError, KeyError, TypeError) as error:
             message = f"--output: line {number} of {str(self.path)!r} is not a result of a batch; use another file"
             raise UsageError(message) from error
@@ -185,6 +192,12 @@ _NAMED: Final = 24
 """The maximum length of the row's id at the beginning of its run's id."""
 
 
+def version_of(pipeline: Pipeline, context: Mapping[str, Any]) -> str:
+    """Return a hash of all that the results of equal rows depend on, except for the code of functions."""
+    described = json.dumps([fingerprint(pipeline), context], sort_keys=True)
+    return hashlib.sha256(described.encode()).hexdigest()[:16]
+
+
 def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source: str, output: Path) -> int:
     """Run the rows that have no result yet or are to be retried. Returns the exit code."""
     from flujo_aros.pipeline.per_minute import CallsPerMinute
@@ -194,7 +207,8 @@ def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source:
     stop = Stop(cost, options.max_failures, options.max_same_failures or None, case="row")
     with args.open_cache(options.cache) as cache, CaseFile(source, "--inputs") as rows, ResultsFile(output) as results:
         limits = CallsPerMinute(args.per_minute(options, pipeline.models), on_wait=_report_wait)
-        batch = _Batch(options, pipeline, context, deps, results, cache, limits, stop)
+        version = version_of(pipeline, context)
+        batch = _Batch(options, pipeline, context, version, deps, results, cache, limits, stop)
         done = batch.keep(rows, results.tidy())
         known = batch.tally.total()
         if known:
@@ -222,6 +236,7 @@ class _Batch:
     options: Run
     pipeline: Pipeline
     context: dict[str, Any]
+    version: str
     deps: Any
     results: ResultsFile
     cache: ReplyCache | None
@@ -245,7 +260,8 @@ class _Batch:
     def keep(self, rows: CaseFile, done: Mapping[str, Done]) -> set[str]:
         """Count the rows that do not run again, and return their keys.
 
-        Raises `UsageError` for a row whose result would belong to another row, because lines moved or were rewritten.
+        Raises `UsageError` for a result of another blueprint or of another version of it, and for a row whose result
+        would belong to another row, because lines moved or were rewritten.
         """
         kept: set[str] = set()
         for row in rows if done else ():
@@ -255,6 +271,7 @@ class _Batch:
             right = self.is_right(known.status)
             if self.options.retry_failed and known.status != _WAITS and not right:
                 continue
+            self._reject_other_blueprint(known)
             if known.mark not in ("", row.mark) and right:
                 raise UsageError(
                     f"--inputs: row {row.key} has changed since its result was written to {str(self.results.path)!r}. "
@@ -265,6 +282,20 @@ class _Batch:
             if known.status == _WAITS and known.run_id:
                 self.paused.append(known.run_id)
         return kept
+
+    def _reject_other_blueprint(self, known: Done) -> None:
+        """Raise `UsageError` for a result that this blueprint, as it is now, would not have given."""
+        file, name = repr(str(self.results.path)), repr(self.pipeline.name)
+        if known.blueprint != self.pipeline.name:
+            raise UsageError(
+                f"--output: {file} has results of the blueprint {known.blueprint!r}, not of {name}. "
+                "Pass another --output"
+            )
+        if known.version not in ("", self.version):
+            raise UsageError(
+                f"--output: {file} has results of the blueprint {name} from before it, its models or --set changed. "
+                "Pass another --output; with --cache in both commands, only the calls of changed steps are paid again"
+            )
 
     async def run(self, rows: Iterator[Case], number: int) -> None:
         """Run these rows."""
@@ -291,7 +322,8 @@ class _Batch:
         with with_positions(self.options.blueprint), record_calls(calls):
             result = await runner.run(row_input, {**self.context, **row.context}, self.deps, run_id=run_id_of(row))
         if result.paused is not None:
-            where = {"results": str(self.results.path.resolve()), "id": row.id, "mark": row.mark}
+            place = {"results": str(self.results.path.resolve()), "id": row.id}
+            where = {**place, "mark": row.mark, "version": self.version}
             save_paused(result, self.options.blueprint, row=None if self.results.is_stdout else where)
         return _Result(result.to_dict(), result.usage, calls.paid(result.usage))
 
@@ -303,7 +335,7 @@ class _Batch:
 
     def _take(self, row: Case, result: _Result) -> None:
         """Write the line of a row, and count it."""
-        self.results.add(row, result.document)
+        self.results.add(row, result.document, self.version)
         status: str = result.document["status"]
         self.tally[status] += 1
         self.ended += 1

@@ -380,7 +380,7 @@ def _answer_until_done(
 def _write_row(row: dict[str, Any], result: RunResult) -> None:
     """Replace the result of a waiting row in the results of its batch."""
     with ResultsFile(Path(row["results"])) as results:
-        results.add(Case(id=row["id"], mark=row["mark"]), result.to_dict())
+        results.add(Case(id=row["id"], mark=row["mark"]), result.to_dict(), row["version"])
         results.tidy()
     say(f"row {json.dumps(row['id'])} of {row['results']} is {result.status.value}")
 

@@ -237,6 +237,50 @@ def test_a_row_that_differs_from_the_one_that_ran_is_rejected(aros: Aros, shop: 
     assert batch(aros, '"a"', '  "b"', '{"input": "d"}'.replace("input", "id")).exit_code == 2
 
 
+def test_results_of_another_blueprint_are_not_reused(aros: Aros, shop: Path) -> None:
+    other = Path("shop.yaml").read_text()
+    batch(aros, '"a"')
+    Path("shop.yaml").write_text(f"name: other\n{other}")
+    ended = batch(aros, '"a"')
+    assert ended.exit_code == 2
+    assert "--output: 'out.jsonl' has results of the blueprint 'shop', not of 'other'. Pass another" in ended.stderr
+
+
+@pytest.mark.parametrize("change", ["blueprint", "--set"])
+def test_results_of_another_version_of_the_blueprint_are_not_reused(aros: Aros, shop: Path, change: str) -> None:
+    batch(aros, '"a"', '"bad"')
+    before = Path("out.jsonl").read_bytes()
+    if change == "blueprint":
+        Path("shop.yaml").write_text(Path("shop.yaml").read_text().replace("{{ input }}", "dear {{ input }}"))
+    ended = batch(aros, '"a"', '"b"', extra=("--set", "mark=!") if change == "--set" else ())
+    assert ended.exit_code == 2
+    assert "'out.jsonl' has results of the blueprint 'shop' from before it, its models or --set changed" in ended.stderr
+    assert (asked(), Path("out.jsonl").read_bytes()) == (["a", "bad"], before)
+
+
+def test_results_of_another_model_are_not_reused(aros: Aros, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not called")
+    Path("shop.yaml").write_text("steps: [{kind: step, name: s, agent: {model: test}}]")
+    assert batch(aros, '"a"').exit_code == 0
+    assert batch(aros, '"a"').exit_code == 0
+    assert "its models or --set changed" in batch(aros, '"a"', extra=("--model", "openai:gpt-5")).stderr
+
+
+def test_failed_rows_run_again_with_a_corrected_blueprint_if_no_result_is_kept(aros: Aros, shop: Path) -> None:
+    batch(aros, '"bad"')
+    Path("shop.yaml").write_text(Path("shop.yaml").read_text().replace("{{ input }}", "dear_{{ input }}"))
+    assert batch(aros, '"bad"', extra=("--retry-failed",)).exit_code == 0
+
+
+def test_of_a_line_without_a_version_only_the_name_of_the_blueprint_counts(aros: Aros, shop: Path) -> None:
+    batch(aros, '"a"')
+    line = {key: value for key, value in results()[0].items() if key != "version"}
+    Path("out.jsonl").write_text(json.dumps(line) + "\n")
+    assert batch(aros, '"a"', extra=("--set", "mark=!")).exit_code == 0
+    Path("out.jsonl").write_text(json.dumps({**line, "blueprint": "other"}) + "\n")
+    assert batch(aros, '"a"').exit_code == 2
+
+
 def test_one_process_at_a_time_writes_to_an_output(aros: Aros, shop: Path) -> None:
     with Path("out.jsonl").open("a") as held:
         fcntl.flock(held, fcntl.LOCK_EX)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Self, cast
 from uuid import uuid4
@@ -209,13 +210,17 @@ def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source:
         limits = CallsPerMinute(args.per_minute(options, pipeline.models), on_wait=_report_wait)
         version = version_of(pipeline, context)
         batch = _Batch(options, pipeline, context, version, deps, results, cache, limits, stop)
-        done = batch.keep(rows, results.tidy())
+        done = results.tidy()
+        kept = batch.keep(rows, done)
+        # Rows that never ran come first, so that --max-failures cannot stop at the same failures each time.
+        new = (row for row in rows if row.key not in done)
+        retried = (row for row in rows if row.key in done and row.key not in kept)
         known = batch.tally.total()
         if known:
             say(f"{counted(known, 'row')} of {rows.total:,} in {output} already")
         try:
             with stdout_reserved(), progress_of(stderr_console(), rows.total, known) as batch.bar:
-                run_until_signal(batch.run((row for row in rows if row.key not in done), rows.total - known))
+                run_until_signal(batch.run(chain(new, retried), rows.total - known))
         except Interrupted:
             left = rows.total - batch.tally.total()
             again = "" if results.is_stdout else "; the same command continues with them"

@@ -466,6 +466,15 @@ def test_so_many_failures_stop_the_batch(aros: Aros, shop: Path) -> None:
     assert len(results()) == 3
 
 
+def test_rows_that_never_ran_come_before_those_that_failed(aros: Aros, shop: Path) -> None:
+    rows, extra = ('"bad"', '"bad"', '"a"', '"b"'), ("--concurrency", "1", "--max-failures", "1", "--retry-failed")
+    batch(aros, *rows, extra=extra)
+    batch(aros, *rows, extra=extra)
+    assert sorted(results()) == [0, 1], "the second row ran, not the first one again"
+    batch(aros, *rows, extra=extra)
+    assert {row for row, found in results().items() if found["status"] == "completed"} == {2, 3}
+
+
 def test_labels_next_to_the_input_are_for_eval_and_ignored_by_run(aros: Aros, shop: Path) -> None:
     assert batch(aros, '{"input": "a", "expected": {"text": "A"}, "metadata": 3}').exit_code == 0
     assert batch(aros, '{"input": "a", "expected": {"text": "B"}}').exit_code == 0, "another label is no other row"

@@ -265,8 +265,8 @@ class _Batch:
     def keep(self, rows: CaseFile, done: Mapping[str, Done]) -> set[str]:
         """Count the rows that do not run again, and return their keys.
 
-        Raises `UsageError` for a result of another blueprint or of another version of it, and for a row whose result
-        would belong to another row, because lines moved or were rewritten.
+        Raises `UsageError` for a result of another blueprint or of another version of it, and for a row that has
+        changed since it completed, unless changed rows are to be retried.
         """
         kept: set[str] = set()
         for row in rows if done else ():
@@ -274,13 +274,15 @@ class _Batch:
             if known is None:
                 continue
             right = self.is_right(known.status)
-            if self.options.retry_failed and known.status != _WAITS and not right:
+            changed = right and known.mark not in ("", row.mark)
+            if self.options.retry_failed and known.status != _WAITS and (changed or not right):
                 continue
             self._reject_other_blueprint(known)
-            if known.mark not in ("", row.mark) and right:
+            if changed:
+                moved = ". Rows with an `id` keep their results when lines move" if isinstance(row.id, int) else ""
                 raise UsageError(
                     f"--inputs: row {row.key} has changed since its result was written to {str(self.results.path)!r}. "
-                    "Pass another --output, and give rows an `id`, so that they can be found when lines move"
+                    f"Pass --retry-failed to run changed rows again, or another --output{moved}"
                 )
             kept.add(row.key)
             self.tally[known.status] += 1

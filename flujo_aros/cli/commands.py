@@ -308,7 +308,7 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
     concurrency: int = option("--concurrency N", "The number of rows of --inputs to run concurrently.", 4, ROWS, min=1)
     retry_failed: bool = flag(
         "--retry-failed",
-        "Rerun the rows of --inputs that did not complete, and replace their results.",
+        "Rerun the rows of --inputs that did not complete or have changed, and replace their results.",
         section=ROWS,
     )
     cache: bool = CACHE

@@ -234,7 +234,19 @@ def test_a_row_that_differs_from_the_one_that_ran_is_rejected(aros: Aros, shop: 
     ended = batch(aros, '"a"', '"c"')
     assert ended.exit_code == 2
     assert "row 1 has changed since its result was written to 'out.jsonl'" in ended.stderr
+    assert "or another --output. Rows with an `id` keep their results when lines move" in ended.stderr
     assert batch(aros, '"a"', '  "b"', '{"input": "d"}'.replace("input", "id")).exit_code == 2
+
+
+def test_a_changed_row_runs_again_on_request(aros: Aros, shop: Path) -> None:
+    batch(aros, '{"id": "x", "input": "a"}', '{"id": "y", "input": "b"}')
+    rows = ('{"id": "x", "input": "a"}', '{"id": "y", "input": "c"}')
+    ended = batch(aros, *rows)
+    assert ended.exit_code == 2
+    assert ended.stderr.endswith("Pass --retry-failed to run changed rows again, or another --output\n")
+    assert batch(aros, *rows, extra=("--retry-failed",)).exit_code == 0
+    assert {row: found["output"]["text"] for row, found in results().items()} == {"x": "A", "y": "C"}
+    assert asked() == ["a", "b", "c"]
 
 
 def test_results_of_another_blueprint_are_not_reused(aros: Aros, shop: Path) -> None:

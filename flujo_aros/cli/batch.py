@@ -252,6 +252,8 @@ class _Batch:
     """The ids of the runs that wait for an answer."""
     bar: Bar | None = None
     ended: int = 0
+    ended_late: int = 0
+    """The number of rows that were in progress when the batch stopped."""
     used: Usage = field(default_factory=Usage)
     began: float = field(default_factory=time.monotonic)
 
@@ -346,6 +348,7 @@ class _Batch:
         status: str = result.document["status"]
         self.tally[status] += 1
         self.ended += 1
+        self.ended_late += self.stop.reason is not None
         self.used += result.used
         if status == _WAITS:
             self.paused.append(result.document["run_id"])
@@ -383,7 +386,8 @@ class _Batch:
         say(words if self.results.is_stdout else f"{words}; results in {file}")
         left = total - tally.total()
         if left and self.stop.reason:
-            say(f"stopped: {without_secrets(self.stop.reason)}", style="yellow")
+            late = f"; {counted(self.ended_late, 'row')} in progress ended after that" if self.ended_late else ""
+            say(f"stopped: {without_secrets(self.stop.reason)}{late}", style="yellow")
             rows, them = ("1 row was", "it") if left == 1 else (f"{left:,} rows were", "them")
             say(f"{rows} not run" + ("" if self.results.is_stdout else f"; the same command continues with {them}"))
         again = self._bad() - tally[_WAITS]

@@ -478,6 +478,15 @@ def test_so_many_failures_stop_the_batch(aros: Aros, shop: Path) -> None:
     assert len(results()) == 3
 
 
+def test_the_reason_for_stopping_counts_the_rows_that_were_in_progress(aros: Aros, shop: Path) -> None:
+    waits = "    if text != 'bad':\n        import time\n        time.sleep(0.3)\n"
+    shown = Path("shop.py").read_text().replace("def shout(text):\n", f"def shout(text):\n{waits}")
+    Path("shop.py").write_text(shown)
+    ended = batch(aros, '"a"', '"b"', '"bad"', '"c"', extra=("--concurrency", "3", "--max-failures", "1"))
+    assert "2 completed, 1 failed" in ended.stderr
+    assert "stopped: 1 row has failed (the limit is 1); 2 rows in progress ended after that\n" in ended.stderr
+
+
 def test_rows_that_never_ran_come_before_those_that_failed(aros: Aros, shop: Path) -> None:
     rows, extra = ('"bad"', '"bad"', '"a"', '"b"'), ("--concurrency", "1", "--max-failures", "1", "--retry-failed")
     batch(aros, *rows, extra=extra)

@@ -19,7 +19,8 @@ from flujo_aros.cli.render import figure, fitted_table, used
 from flujo_aros.cli.screen import Text, print_json, say, stderr_console, stdout_console, stdout_reserved, worded
 from flujo_aros.cli.shown import without_secrets
 from flujo_aros.errors import BlueprintError, UsageError
-from flujo_aros.evals.cases import Case, CaseFile, write_dataset
+from flujo_aros.evals.cases import Case, CaseFile, check_of, write_dataset
+from flujo_aros.evals.declared import reject_unknown_fields
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.runner import Runner
@@ -45,6 +46,13 @@ def eval_command(options: Eval) -> None:
     others = [(str(each), _other(each, pipeline, options)) for each in options.against]
     models = frozenset[str]().union(*(each.models for each in (pipeline, judging, *dict(others).values()) if each))
     cases = _cases(options.rows, options.first)
+    check = None if options.check is None else check_of(options.check)
+    reject_unknown_fields(pipeline, cases, check, expected=judging is None)
+    for name, other in others:
+        try:
+            reject_unknown_fields(other, cases, check, expected=judging is None)
+        except UsageError as error:
+            raise UsageError(f"--against {name!r}: {error}") from error
     if options.save is not None:
         say(f"{counted(write_dataset(cases, options.save), 'row')} written to {options.save}")
     with args.open_cache(options.cache) as kept:

@@ -10,7 +10,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 
 from flujo_aros.contract import Shape, TypeValues, compile_shape, path_of
 from flujo_aros.errors import UsageError
-from flujo_aros.evals.cases import UNLABELLED, Case
+from flujo_aros.evals.cases import UNLABELLED, Case, check_of
 from flujo_aros.json_data import is_dict, is_list, schemas_in
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.model import Pipeline
@@ -54,18 +54,20 @@ class DeclaredFields:
             if read.root == "output":
                 self.reject(read.path, str(check.where))
 
-    def reject_expected(self, case: Case) -> None:
-        """Raise `UsageError` for an expected output with a field, or a choice, which the output cannot have."""
+    def reject_expected(self, case: Case, *, choices: bool) -> None:
+        """Raise `UsageError` for an expected output with a field, or with `choices` a choice, which the output cannot
+        have.
+        """
         if case.expected is UNLABELLED:
             return
         where = f"the expected output of row {case.key}{case.place}"
         for path, value in _paths(case.expected):
             shape = self.reject(path, where)
-            choices = None if shape is None or shape.branches else shape.choices
-            if choices is None or not isinstance(value, str) or value in choices:
+            allowed = shape.choices if choices and shape is not None and not shape.branches else None
+            if allowed is None or not isinstance(value, str) or value in allowed:
                 continue
-            words = [each for each in choices if isinstance(each, str)]
-            if len(words) == len(choices):  # a number equals the same number in quotes
+            words = [each for each in allowed if isinstance(each, str)]
+            if len(words) == len(allowed):  # a number equals the same number in quotes
                 name = path_of(path).removeprefix("$.")
                 raise UsageError(nearest(value, words, closed=True).after(f"{where}: {name!r} can never be {value!r}"))
 
@@ -93,7 +95,25 @@ class DeclaredFields:
         return shape
 
 
-def reject_unknown_in(cases: Sequence[Case], check: Condition) -> None:
+def reject_unknown_fields(
+    pipeline: Pipeline, cases: Sequence[Case], check: Condition | None, *, expected: bool, choices: bool = False
+) -> None:
+    """Raise `UsageError` for a check of all cases, or of one, with a field that cannot exist; with `expected` also for
+    such an expected output, and with `choices` for a value in it that an enum does not contain.
+    """
+    applied = [] if check is None else [(check, cases)]
+    applied += [(check_of(case.check), [case]) for case in cases if case.check is not None]
+    declared = DeclaredFields.of(pipeline)
+    for each, checked in applied:
+        _reject_unknown_in(checked, each)
+        if declared is not None:
+            declared.reject_check(each)
+    if declared is not None and expected:
+        for case in cases:
+            declared.reject_expected(case, choices=choices)
+
+
+def _reject_unknown_in(cases: Sequence[Case], check: Condition) -> None:
     """Raise `UsageError` for a check that reads a field of `expected` or `input` which none of these cases has, unless
     `.get` reads it.
     """

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from flujo_aros.errors import TemplateError, UsageError
 from flujo_aros.evals.cases import UNLABELLED, Case, as_cases, check_of
-from flujo_aros.evals.declared import DeclaredFields, reject_unknown_in
+from flujo_aros.evals.declared import DeclaredFields, reject_unknown_fields
 from flujo_aros.evals.replies import NO_REPLY, PaidCalls, RecordedCalls, Replies, ReplyCache
 from flujo_aros.evals.stop import SAME_FAILURES, Stop, run_all
 from flujo_aros.events import AskFinished, Event, observing
@@ -354,7 +354,7 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
     `max_failures` and `max_same_failures` stop the evaluation early. Raises `UsageError` for cases that cannot be run,
     for a judge that cannot return a verdict or whose model lacks its provider, key or package, for a check or an
     expected output with a field that the contract of the last step does not have, and for a check with a field of
-    `expected` or `input` that no case has.
+    `expected` or `input` that no case has. Without `replies`, so is an expected value that an enum does not contain.
 
     >>> from flujo_aros import Call
     >>> asyncio.run(evaluate(Call("upper", function=str.upper), [("a", "A"), ("b", "C")])).right
@@ -390,7 +390,7 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
             each.prepare()
     if task.judge is not None:
         _check_judge(task.judge)
-    task.reject_unknown_fields(rows)
+    reject_unknown_fields(task.runner.pipeline, rows, task.check, expected=judge is None, choices=replies is None)
     began = time.perf_counter()
     found: dict[str, CaseResult] = {}
     stop = Stop(None if max_cost is None else Decimal(str(max_cost)), max_failures, max_same_failures)
@@ -458,19 +458,6 @@ class _Evaluating:
     approximate: int = 0
     paid_of: defaultdict[str, Usage] = field(default_factory=lambda: defaultdict(Usage))
     """The usage that was paid for, by the key of the case."""
-
-    def reject_unknown_fields(self, cases: Sequence[Case]) -> None:
-        """Raise `UsageError` for a check or an expected output with a field that cannot exist."""
-        applied = [] if self.check is None else [(self.check, cases)]
-        applied += [(check_of(case.check), [case]) for case in cases if case.check is not None]
-        declared = DeclaredFields.of(self.runner.pipeline) if self.replies is None else None
-        for check, checked in applied:
-            reject_unknown_in(checked, check)
-            if declared is not None:
-                declared.reject_check(check)
-        if declared is not None and self.judge is None:
-            for case in cases:
-                declared.reject_expected(case)
 
     async def case(self, case: Case) -> CaseResult:
         """Run one case and judge its output."""

@@ -161,6 +161,16 @@ def test_a_compared_blueprint_takes_the_model_that_replaces_its_own(
     assert refused.exit_code == 0
 
 
+def test_a_field_that_a_compared_blueprint_lacks_is_an_error_before_the_first_call(
+    aros: Aros, server: ModelServer
+) -> None:
+    Path("other.yaml").write_text(BLUEPRINT.replace("urgent", "hurry"), encoding="utf-8")
+    ended = evaluated(aros, "--against", "other.yaml")
+    assert (ended.exit_code, server.prompts) == (2, [])
+    assert "--against 'other.yaml': the expected output of row \"a\" (rows.jsonl, line 1)" in ended.stderr
+    assert "has no field 'urgent'" in ended.stderr
+
+
 def test_the_shares_of_a_compared_blueprint_are_of_all_rows(aros: Aros, server: ModelServer) -> None:
     Path("strict.yaml").write_text(BLUEPRINT.replace("bug, other]", "other]"), encoding="utf-8")
     ended = evaluated(aros, "--against", "strict.yaml")

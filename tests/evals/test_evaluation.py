@@ -441,7 +441,19 @@ def test_a_field_that_the_output_cannot_have_is_an_error_before_the_first_case(
     runner = Runner(Step("sort", Agent(model), schema))
     with pytest.raises(UsageError, match=words):
         evaluate_sync(runner, cases, **options)
+    if "can never be" not in words:
+        with pytest.raises(UsageError, match=words):
+            evaluate_sync(runner, cases, replies=Replies(), **options)
     assert model.calls == 0
+
+
+def test_a_choice_that_only_the_compared_contract_lacks_is_not_an_error() -> None:
+    replies = Replies()
+    evaluate_sync(triage(answer)[0], CASES, record=replies)
+    narrow = {**SCHEMA, "properties": {"category": {"enum": ["billing"]}, "urgent": {}}}
+    step = Step("sort", agent=AgentSpec(model="openai:sorter", output_schema=narrow))
+    compared = Runner(with_ladder(Pipeline([step]), {"stages": []}), models=Source(ScriptedModel()))
+    assert verdicts(evaluate_sync(compared, CASES, replies=replies))["b"] == "refused"
 
 
 @pytest.mark.parametrize("options", [{"check": "output.nte == ''"}, {}])

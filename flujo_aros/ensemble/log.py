@@ -93,6 +93,9 @@ class EventLog:
     def __len__(self) -> int:
         return len(self._kept) if self._stored is None else self._stored.newest()
 
+    def __bool__(self) -> bool:
+        return True  # `log or …` would otherwise replace an empty log
+
     def __iter__(self) -> Iterator[LogEvent]:
         return self.events()
 

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict
 from flujo_aros import host
 from flujo_aros.contract import Event, EventContract, Output, scores_of, winner_in
 from flujo_aros.ensemble.log import EventLog, LogEvent, NewEvent
-from flujo_aros.ensemble.manifest import DEFAULT_PROFILE, Manifest, read_manifest, wrong_kind
+from flujo_aros.ensemble.manifest import DEFAULT_PROFILE, Manifest, no_emitter_hint, read_manifest, wrong_kind
 from flujo_aros.ensemble.measures import drift, repetition, stutter
 from flujo_aros.ensemble.memory import (
     REFLECTED,
@@ -50,7 +50,7 @@ from flujo_aros.pipeline.step import PREVIOUS, Step
 from flujo_aros.pipeline.template import InputLike
 from flujo_aros.pipeline.values import as_text
 from flujo_aros.reading.payload import apply_checks_async
-from flujo_aros.spelling import nearest
+from flujo_aros.spelling import nearest, short_value
 from flujo_aros.usage import Usage, usage_from
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Ensemble(TakesInput):
     `AgentSpec` or the name of a model. A `model_profile` that is not in `profiles` may itself be the name of a model;
     `default` then means the local model. The run starts with the `run.started` event, whose text is the `input`. `log`
     stores the events: an `EventLog`, or a file or URL for one. A log that already contains events is continued, with
-    the beliefs of its agents.
+    the beliefs of its agents; a finished one refuses another input.
 
     `stop` ends the run: a kind of event, a list of kinds (both are added to `stop_on`), or a function that is called
     with each event and returns true to stop. `completion_signal` is a string that ends the run when an agent says it.
@@ -201,6 +201,10 @@ class Ensemble(TakesInput):
         for kind in self.stop_on:
             if problem := wrong_kind(kind):
                 yield "stop_on", f"stop_on: {problem}; {_STOP.hint}"
+                continue
+            stray = no_emitter_hint(kind, self.manifests)
+            if stray is not None and stray.suggestion is not None:  # another process may append any other kind
+                yield "stop_on", f"stop_on: {stray}"
 
     @property
     def manifests(self) -> tuple[Manifest, ...]:
@@ -463,6 +467,7 @@ class _Run:
         if not len(self.log):
             self._append([("run.started", _CONDUCTOR, {"text": given})], turn=0)
         if self.finished and self.reason is not None:
+            self._reject_other_input(given)
             if not self.ensemble.continues(self.reason, self.turn):
                 return self.reason
             self.reason = None
@@ -474,6 +479,13 @@ class _Run:
             raise
         self._finish(self.reason)
         return self.reason
+
+    def _reject_other_input(self, given: str) -> None:
+        """Raise `UsageError` for an input other than that of the finished run in the log."""
+        started = next((event for event in self.log if event.kind == "run.started"), None)
+        if given and started is not None and started.text != given:
+            where = f"{self.log!r} contains a run whose input is {short_value(started.text)}"
+            raise UsageError(f"{where}, not {short_value(given)}; use that input, or another log or run_id")
 
     async def _count_kept(self) -> None:
         """Add the usage of the turns before a crash, in a durable run that resumes from its log."""

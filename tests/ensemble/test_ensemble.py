@@ -854,8 +854,35 @@ def test_a_blueprint_declares_the_stop_condition_of_a_run() -> None:
     (step,) = parse_blueprint(STOPPING.replace("STOP", "wood_tools:over"), allow=["wood_tools"]).steps
     assert isinstance(step, Ensemble)
     assert step.stop == "wood_tools:over"
-    (warning,) = parse_blueprint(STOPPING.replace("STOP", "judge.verdit")).warnings
-    assert "7:11: nothing stops the run: no agent in the cast emits 'judge.verdit'" in str(warning)
+    (warning,) = parse_blueprint(STOPPING.replace("STOP", "fox.said")).warnings
+    assert "7:11: nothing stops the run: no agent in the cast emits 'fox.said'" in str(warning)
+
+
+@pytest.mark.parametrize("key", ["stop", "stop_on"])
+def test_a_misspelt_kind_that_should_stop_the_run_is_an_error(key: str) -> None:
+    why = "no agent in the cast emits 'agent.spok'; did you mean 'agent.spoke'?"
+    with pytest.raises(UsageError, match=re.escape(why)):
+        played([WHISPERER, ACTOR], Talker(), **{key: ["agent.spok"]})
+    with pytest.raises(BlueprintError, match=r":7:\d+: .*emits 'judge.verdit'; did you mean") as refused:
+        parse_blueprint(STOPPING.replace("stop: STOP", f"{key}: [judge.verdit]"))
+    assert len(refused.value.findings) == 1
+
+
+def test_a_finished_log_refuses_the_input_of_another_run_but_needs_none() -> None:
+    alone = manifest("alone", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1})
+    _, log = played([alone], Talker(), turns=2)
+    step = Ensemble("wood", cast=[alone], profiles={"default": MODEL}, log=log, turns=3)
+    runner = Runner(step, models=ScriptedModels({MODEL: Talker()}))
+    refused = runner.run_sync("A clearing at dawn.")
+    why = "contains a run whose input is 'A clearing at dusk.', not 'A clearing at dawn.'; use that input"
+    assert refused.error is not None
+    assert why in refused.error["message"]
+    assert (len(log), runner.run_sync().output["turns"]) == (4, 3)
+
+
+def test_an_empty_log_is_true_so_that_or_never_replaces_it() -> None:
+    log = EventLog()
+    assert (log or None) is log
 
 
 @pytest.mark.parametrize("wrong", ["3", "The end", "[The end]"])
@@ -889,7 +916,7 @@ steps:
   - kind: ensemble
     name: wood
     profiles: {default: small}
-    stop_on: [judge.verdit]
+    stop_on: [crow.cawed]
     cast:
       - name: owl
         persona: An owl.
@@ -899,7 +926,7 @@ steps:
 """
     first, second = parse_blueprint(yaml).warnings
     nobody = "no agent in the cast emits"
-    assert str(first).endswith(f"8:15: nothing stops the run: {nobody} 'judge.verdit'; did you mean 'judge.verdict'?")
+    assert f"8:15: nothing stops the run: {nobody} 'crow.cawed'; known: " in str(first)
     assert str(second).endswith(
         f"12:38: agent 'owl' waits for events that are never emitted: {nobody} 'fox.sad'; did you mean 'fox.said'?"
     )

@@ -67,7 +67,7 @@ class Configured(BaseModel):
 
 def reject_unknown_options(cls: _C) -> _C:
     """Make the constructor of a class, and its own `from_spec`, raise `TypeError` for an unknown option, with the
-    nearest name, or the method that takes it. Place it above `@dataclass`.
+    nearest name, the method that takes it, or the options that its value consists of. Place it above `@dataclass`.
     """
     made = cast("Any", cls)
     made.__init__ = _rejecting_unknown(made.__init__, cls)
@@ -86,7 +86,9 @@ def _rejecting_unknown(make: Callable[..., Any], cls: type) -> Callable[..., Any
         if not options.keys() <= known:
             name = next(name for name in options if name not in known)
             takers = ", ".join(f"`{each}`" for each in _methods_with(cls, name))
-            hint = f"; pass it to {takers}" if takers else nearest(name, names) or own
+            parts = [each for each in names if each in getattr(type(options[name]), "model_fields", ())]
+            spread = f"; write the options of {type(options[name]).__name__} directly: {'=…, '.join(parts)}=…"
+            hint = spread if parts else f"; pass it to {takers}" if takers else nearest(name, names) or own
             raise TypeError(f"{cls.__name__} has no option {name!r}{hint}")
         return make(first, *args, **options)
 

@@ -36,6 +36,11 @@ def make(kind: Callable[..., Any], **options: Any) -> Any:
         (Journal, {"secret": ["x"]}, "Journal has no option 'secret'; did you mean 'secrets'?"),
         (Logging, {"contents": True}, "Logging has no option 'contents'; did you mean 'content'?"),
         (OpenTelemetry, {"contnt": True}, "OpenTelemetry has no option 'contnt'; did you mean 'content'?"),
+        (
+            Processing,
+            {"ladder": Ladder()},
+            "Processing has no option 'ladder'; write the options of Ladder directly: stages=…, ",
+        ),
         (EventLog, {"id": "x"}, "EventLog has no option 'id'; known: run_id, url"),
     ],
 )

@@ -86,9 +86,11 @@ def _rejecting_unknown(make: Callable[..., Any], cls: type) -> Callable[..., Any
         if not options.keys() <= known:
             name = next(name for name in options if name not in known)
             takers = ", ".join(f"`{each}`" for each in _methods_with(cls, name))
-            parts = [each for each in names if each in getattr(type(options[name]), "model_fields", ())]
-            spread = f"; write the options of {type(options[name]).__name__} directly: {'=…, '.join(parts)}=…"
-            hint = spread if parts else f"; pass it to {takers}" if takers else nearest(name, names) or own
+            value = options[name]
+            parts = list(type(value).model_fields) if isinstance(value, BaseModel) else []
+            direct = f"; write the options of {type(value).__name__} directly: {'=…, '.join(parts)}=…"
+            all_known = bool(parts) and known.issuperset(parts)
+            hint = f"; pass it to {takers}" if takers else nearest(name, names) or (direct if all_known else own)
             raise TypeError(f"{cls.__name__} has no option {name!r}{hint}")
         return make(first, *args, **options)
 

@@ -38,6 +38,11 @@ def make(kind: Callable[..., Any], **options: Any) -> Any:
         (OpenTelemetry, {"contnt": True}, "OpenTelemetry has no option 'contnt'; did you mean 'content'?"),
         (
             Processing,
+            {"agent": AgentSpec(model="a:b")},
+            "Processing has no option 'agent'; its own are: structured_output, ",
+        ),
+        (
+            Processing,
             {"ladder": Ladder()},
             "Processing has no option 'ladder'; write the options of Ladder directly: stages=…, ",
         ),

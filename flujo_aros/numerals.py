@@ -54,22 +54,26 @@ def number_in_words(text: str) -> int | None:
     words = text.casefold().replace("-", " ").split()
     if not words or words[0] in MULTIPLES or not all(word in _OF_NUMBERS for word in words):
         return None
-    numbers = [*numbers_in(words, _ALONE)]
+    numbers = [*numbers_in(words, OTHER_NUMERALS)]
     return int(numbers[0]) if len(numbers) == 1 and words[-1] != "and" else None
 
 
-_ALONE: Final = MappingProxyType(
+OTHER_NUMERALS: Final = MappingProxyType(
     {
-        "eins": 1.0,
-        **dict.fromkeys(["zwei", "deux", "dos", "due", "dois", "twee", "два", "dwa", "iki"], 2.0),
-        **dict.fromkeys(["tres", "tre", "três"], 3.0),
-        **dict.fromkeys(["seis", "sei"], 6.0),
-        **dict.fromkeys(["cero", "zéro"], 0.0),
-        **dict(zip("零一二三四五六七八九十", map(float, range(11)), strict=True)),
+        word: float(number)
+        for number, words in {
+            0: "cero zéro 零", 1: "eins 一", 2: "zwei deux dos due dois twee два dwa iki 两 二",
+            3: "tres tre três trzy три üç 三 세",
+            4: "cztery четыре dört 四 네", 5: "pięć пять beş 五 다섯", 6: "seis sei sześć шесть altı 六 여섯",
+            7: "sept siedem семь yedi 七 일곱", 8: "osiem восемь sekiz 八 여덟",
+            9: "neuf dziewięć девять dokuz 九 아홉",
+            10: "dix dez dziesięć десять 十 열", 11: "elf onze undici",
+        }.items()
+        for word in words.split()
     }
-)
-"""Numbers that a text may consist of, though they mean something else among other words."""
-_OF_NUMBERS: Final = frozenset((*NUMERALS, *MULTIPLES, *_ALONE, "and"))
+)  # fmt: skip
+"""Numbers that a text may consist of, though many of them mean something else among other words."""
+_OF_NUMBERS: Final = frozenset((*NUMERALS, *MULTIPLES, *OTHER_NUMERALS, "and"))
 
 
 def _continues(number: float, last: float) -> bool:

@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Any, Final
 
 from flujo_aros.json_data import is_dict, is_list
-from flujo_aros.numerals import NUMERALS, numbers_in
+from flujo_aros.numerals import NUMERALS, OTHER_NUMERALS, numbers_in
 from flujo_aros.reading import phrases
 from flujo_aros.reading.grammar import SENTENCE, expression
 from flujo_aros.reading.lexicon import Lexicon
@@ -662,21 +662,11 @@ def _count_in(word: str, following: Sequence[str]) -> int:
     found = _DIGITS.match(word)
     if found is not None:
         return int(found[1])
-    numbers = [*numbers_in((word, *following), _OTHER_NUMERALS)]
-    return int(numbers[0]) if numbers and (word in NUMERALS or word in _OTHER_NUMERALS) and word != "one" else 0
+    numbers = [*numbers_in((word, *following), OTHER_NUMERALS)] if word in NUMERALS or word in OTHER_NUMERALS else []
+    return int(numbers[0]) if numbers and numbers[0] > 1 else 0
 
 
 _DIGITS: Final = expression(r"(\d{1,3})(?:[^\W\d]?[\u3040-\u9fff가-힣]+)?\Z")
-_OTHER_NUMERALS: Final = {
-    word: float(number)
-    for number, words in {
-        2: "deux dos due dois twee dwa два iki 两 二", 3: "tres tre três trzy три üç 三 세",
-        4: "cztery четыре dört 四 네", 5: "pięć пять beş 五 다섯", 6: "sei sześć шесть altı 六 여섯",
-        7: "sept siedem семь yedi 七 일곱", 8: "osiem восемь sekiz 八 여덟", 9: "neuf dziewięć девять dokuz 九 아홉",
-        10: "dix dez dziesięć десять 十 열",
-    }.items()
-    for word in words.split()
-}  # fmt: skip
 _INTRODUCES: Final = _rules("^ ~3 HERE/INTRO ~1 OF? THE? ~1 $", "ALL THE? FIRST? $", "ALL OF ~1 $")
 """The words before the number of items, if they announce a list."""
 _FIRST_OF: Final = _rules("HERE/INTRO ~3 FIRST ~1 NUM/DIGIT ~2 OF ~2 NUM/DIGIT")

@@ -218,6 +218,8 @@ def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source:
         known = batch.tally.total()
         if known:
             say(f"{counted(known, 'row')} of {rows.total:,} in {output} already")
+        if batch.older:
+            say(f"{counted(batch.older, 'result')} kept from before the blueprint, its models or --set changed")
         try:
             with stdout_reserved(), progress_of(stderr_console(), rows.total, known) as batch.bar:
                 run_until_signal(batch.run(chain(new, retried), rows.total - known))
@@ -254,6 +256,8 @@ class _Batch:
     ended: int = 0
     ended_late: int = 0
     """The number of rows that were in progress when the batch stopped."""
+    older: int = 0
+    """The number of kept results from before the blueprint changed."""
     used: Usage = field(default_factory=Usage)
     began: float = field(default_factory=time.monotonic)
 
@@ -293,7 +297,9 @@ class _Batch:
         return kept
 
     def _reject_other_blueprint(self, known: Done) -> None:
-        """Raise `UsageError` for a result that this blueprint, as it is now, would not have given."""
+        """Raise `UsageError` for a result that this blueprint, as it is now, would not have given. One of an earlier
+        version is kept if the failed rows are to be retried.
+        """
         file, name = repr(str(self.results.path)), repr(self.pipeline.name)
         if known.blueprint != self.pipeline.name:
             raise UsageError(
@@ -301,10 +307,13 @@ class _Batch:
                 "Pass another --output"
             )
         if known.version not in ("", self.version):
-            raise UsageError(
-                f"--output: {file} has results of the blueprint {name} from before it, its models or --set changed. "
-                "Pass another --output; with --cache in both commands, only the calls of changed steps are paid again"
-            )
+            self.older += 1
+            if not self.options.retry_failed:
+                raise UsageError(
+                    f"--output: {file} has results of the blueprint {name} from before it, its models or --set "
+                    "changed. Pass --retry-failed to keep them and run only the other rows, or another --output; with "
+                    "--cache in both commands, only the calls of changed steps are paid again"
+                )
 
     async def run(self, rows: Iterator[Case], number: int) -> None:
         """Run these rows."""

@@ -278,10 +278,15 @@ def test_results_of_another_model_are_not_reused(aros: Aros, shop: Path, monkeyp
     assert "its models or --set changed" in batch(aros, '"a"', extra=("--model", "openai:gpt-5")).stderr
 
 
-def test_failed_rows_run_again_with_a_corrected_blueprint_if_no_result_is_kept(aros: Aros, shop: Path) -> None:
-    batch(aros, '"bad"')
+def test_failed_rows_run_again_with_a_corrected_blueprint_and_the_completed_ones_are_kept(
+    aros: Aros, shop: Path
+) -> None:
+    batch(aros, '"a"', '"bad"')
     Path("shop.yaml").write_text(Path("shop.yaml").read_text().replace("{{ input }}", "dear_{{ input }}"))
-    assert batch(aros, '"bad"', extra=("--retry-failed",)).exit_code == 0
+    ended = batch(aros, '"a"', '"bad"', extra=("--retry-failed",))
+    assert ended.exit_code == 0
+    assert "1 result kept from before the blueprint, its models or --set changed" in ended.stderr
+    assert asked() == ["a", "bad", "dear_bad"]
 
 
 def test_of_a_line_without_a_version_only_the_name_of_the_blueprint_counts(aros: Aros, shop: Path) -> None:

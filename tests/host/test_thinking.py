@@ -65,7 +65,7 @@ def test_an_agent_of_a_blueprint_reads_it_too(streamed):
     spec = AgentSpec(model="local:m")
     run = asyncio.run(run_agent(spec, "x", WANTED, models=OneModel(model), live=live if streamed else None))
     assert (run.outcome.value, run.outcome.trust, run.calls) == (PEN, Trust.INFERRED, 1)
-    assert [event.value for event in shown if hasattr(event, "value")] == [PEN] * streamed
+    assert [event.value for event in shown if hasattr(event, "value")] == [PEN.model_dump()] * streamed
 
 
 def test_the_history_holds_the_answer_once():

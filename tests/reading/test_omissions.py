@@ -265,6 +265,7 @@ def test_a_noun_that_names_the_list_says_how_many_items_it_has(label: str) -> No
         ("All of the 2 pages:", 3),
         ("Here are the defects of the five rooms:", 3),
         ("Here are the defects (page 7 of 9):", 3),
+        ("Here is room 17:", 3),
         ("I read the five pages and found these defects:", 3),
         ("Hier sind die Mängel aus den fünf Räumen:", 3),
     ],
